@@ -36,12 +36,12 @@ if [ "${1:-}" = --reproduce ]; then
     set -- "$2"
 fi
 targets=${*:-$all}
-# These need the server's dependencies, which take minutes to build with instrumentation. A run of seconds leaves them out: the
-# property tests in crates/server/src/fuzzing.rs call the same functions.
-server_targets="frames text control_record mcp"
+# These need the gateway's dependencies, which take minutes to build with instrumentation. A run of seconds leaves them out: the
+# property tests in crates/gateway/src/fuzzing.rs call the same functions.
+gateway_targets="frames text mcp"
 if [ $# = 0 ] && [ "$seconds" -lt 30 ]; then
-    targets=$(grep -vxE "${server_targets// /|}" <<<"$all")
-    echo "not in runs of less than 30 seconds: $server_targets"
+    targets=$(grep -vxE "${gateway_targets// /|}" <<<"$all")
+    echo "not in runs of less than 30 seconds: $gateway_targets"
 fi
 for target in $targets; do
     grep -qx "$target" <<<"$all" || die "no fuzz target \`$target\`; there are: $(tr '\n' ' ' <<<"$all")"
@@ -58,7 +58,7 @@ flags+=" --cfg fuzzing -Ccodegen-units=4"
 bins=()
 for target in $targets; do
     bins+=(--bin "$target")
-    case " $server_targets " in *" $target "*) bins+=(--features server) ;; esac
+    case " $gateway_targets " in *" $target "*) bins+=(--features gateway) ;; esac
 done
 RUSTFLAGS=$flags cargo build --release --quiet --target "$host" "${bins[@]}"
 bin=$CARGO_TARGET_DIR/$host/release

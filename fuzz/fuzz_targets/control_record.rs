@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| lightcone_server::fuzzing::fuzz_control_record(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| lightcone_control::check_record(data));

@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| lightcone_server::fuzzing::fuzz_frames(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| lightcone_gateway::fuzzing::fuzz_frames(data));

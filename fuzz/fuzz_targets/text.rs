@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|text: &str| lightcone_server::fuzzing::fuzz_text(text));
+libfuzzer_sys::fuzz_target!(|text: &str| lightcone_gateway::fuzzing::fuzz_text(text));

@@ -429,7 +429,7 @@ section! {
             procedures_memory_percent: u8 = 50;
                 bounds "what `limits.procedure-memory-bytes-max` bounds, of all databases of the server together, in percent of the memory \
                     that it may use (the machine's, or its control group's), and `PROCEDURES_BYTES_MIN` \
-                    (`crates/server/src/database.rs`), 1 GiB, at least. The databases of one owner may have as much as is left \
+                    (`crates/node/src/databases/limits.rs`), 1 GiB, at least. The databases of one owner may have as much as is left \
                     for all others";
                 reached "as `limits.procedure-memory-bytes-max`: LC0722";
         }
@@ -550,7 +550,7 @@ section! {
             /// Longest time of a whole request body that comes more slowly than 16 KiB a second.
             body_total_timeout: Duration = Duration::from_secs(60);
                 bounds "a whole request body, WebSocket message or answer over HTTP that moves more slowly than \
-                    `BYTES_PER_SECOND_MIN` (`crates/server/src/pace.rs`), 16 KiB a second";
+                    `BYTES_PER_SECOND_MIN` (`crates/gateway/src/pace.rs`), 16 KiB a second";
                 reached "a request body: refuse, 408, LC0110; else cut";
 
             /// Longest time that one call or SQL request waits for its answer.

@@ -23,7 +23,7 @@ use super::cancelled::Cancelled;
 use super::commands::Names;
 use super::failure::{of_statement, Failure};
 use super::table::SmallTable;
-use crate::database::{Compiler, HeldBytes, Reading, Rights, SqlError};
+use lightcone_database::{Compiler, HeldBytes, Reading, Rights, SqlError};
 
 /// A question of so few words and signs, to no table, is answered where it is read: it may ask whether the server lives.
 const BRIEF_TOKENS_MAX: usize = 64;

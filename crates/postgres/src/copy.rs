@@ -9,7 +9,7 @@ use super::commands::is_utf8;
 use super::failure::{state, Failure};
 use super::messages::put_message;
 use super::table::SmallTable;
-use crate::database::ResultRow;
+use lightcone_database::ResultRow;
 
 /// A statement that copies.
 #[derive(Debug)]
@@ -368,9 +368,10 @@ impl CopyRows {
 
 #[cfg(test)]
 mod tests {
+    use lightcone_types::AlgebraicType;
+
     use super::super::table::text;
     use super::*;
-    use lightcone_types::AlgebraicType;
     use proptest::prelude::*;
 
     fn copy(text: &str) -> Copy {

@@ -4,7 +4,7 @@ use lightcone_types::error_code;
 
 pub(super) use lightcone_query::postgresql::{state, Failure};
 
-use crate::database::SqlError;
+use lightcone_database::SqlError;
 
 /// Of a statement (08 §7.1), with the state of the class that its text shows.
 pub(super) fn of_statement(error: SqlError) -> Failure {

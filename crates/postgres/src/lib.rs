@@ -10,11 +10,14 @@
 //! The protocol is written out here rather than taken from a library, so that each message, statement and session has a bound,
 //! rows go out in the pieces that the client's budget holds, and nothing that a client sends is kept in another way.
 
+#![forbid(unsafe_code)]
+
 mod cancel;
 mod cancelled;
 mod catalogue;
 mod commands;
 mod copy;
+mod error;
 mod failure;
 mod login;
 mod messages;
@@ -22,7 +25,7 @@ mod parameters;
 mod prepared;
 mod rows;
 mod session;
-pub(crate) mod shared;
+mod shared;
 mod sizes;
 mod table;
 mod tags;
@@ -37,7 +40,9 @@ use tokio::net::TcpStream;
 use self::failure::{state, Failure};
 use self::messages::{Wire, WireError};
 use self::session::Session;
-use crate::state::ServerState;
+
+pub use error::Error;
+pub use shared::Postgres;
 
 /// After this silence the system probes whether the client is still there, so many times at this interval before the connection
 /// ends.
@@ -46,17 +51,13 @@ const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
 const KEEPALIVE_PROBES: u32 = 4;
 
 /// Serves a client until it leaves, or `stopping` completes while it has nothing to do.
-pub(crate) async fn serve(
-    stream: TcpStream,
-    state: Arc<ServerState>,
-    stopping: impl Future<Output = ()>,
-) {
+pub async fn serve(stream: TcpStream, postgres: Arc<Postgres>, stopping: impl Future<Output = ()>) {
     if let Err(error) = keep_alive(&stream) {
         tracing::debug!(%error, "TCP keepalive");
     }
-    let limits = &state.config.limits;
+    let limits = &postgres.node.config.limits;
     let wire = Wire::new(stream, limits.body_timeout);
-    let login = login::login(wire, &state);
+    let login = login::login(wire, &postgres);
     let (mut wire, login) = match tokio::time::timeout(limits.postgres_login_time_max, login).await
     {
         Ok(Ok(Some(let_in))) => let_in,
@@ -64,9 +65,9 @@ pub(crate) async fn serve(
         Ok(Err(error)) => return ended(&error),
         Err(_) => return ended(&WireError::Stalled),
     };
-    let cancel = state.postgres.cancels.enter();
+    let cancel = postgres.cancels.enter();
     wire.backend_key(cancel.key());
-    let mut session = Session::new(wire, state.clone(), login, cancel);
+    let mut session = Session::new(wire, postgres.node.clone(), login, cancel);
     if let Err(error) = session.run(stopping).await {
         ended(&error);
     }
@@ -88,7 +89,7 @@ fn ended(error: &WireError) {
 }
 
 /// The bytes that tell a client that it is not let in.
-pub(crate) fn refusal(text: &str) -> Vec<u8> {
+pub fn refusal(text: &str) -> Vec<u8> {
     messages::refusal(&Failure::new(state::TOO_MANY_CONNECTIONS, text))
 }
 

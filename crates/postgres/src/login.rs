@@ -1,13 +1,13 @@
 //! The start of a session: encryption where there is a certificate, and a token as password (06 §6).
 
-use std::sync::Arc;
+use lightcone_control::NameOrIdentity;
+use lightcone_database::{Caller, Rights};
+use lightcone_node::Node;
 
 use super::commands::{Names, SETTINGS};
 use super::failure::{state, Failure};
 use super::messages::{Body, Startup, Wire, WireError};
-use crate::database::{Caller, Rights};
-use crate::names::NameOrIdentity;
-use crate::state::ServerState;
+use super::shared::Postgres;
 
 /// Requests for encryption that are answered before the start has to come.
 const ENCRYPTION_REQUESTS_MAX: usize = 2;
@@ -26,12 +26,12 @@ pub(super) struct Login {
 /// Logs a client in. None: it was refused with a message, or has gone.
 pub(super) async fn login(
     wire: Wire,
-    state: &Arc<ServerState>,
+    postgres: &Postgres,
 ) -> Result<Option<(Wire, Login)>, WireError> {
-    let Some((mut wire, parameters)) = start(wire, state).await? else {
+    let Some((mut wire, parameters)) = start(wire, postgres).await? else {
         return Ok(None);
     };
-    let login = ask_token(&mut wire, state, parameters).await?;
+    let login = ask_token(&mut wire, &postgres.node, parameters).await?;
     Ok(login.map(|login| (wire, login)))
 }
 
@@ -40,9 +40,9 @@ type Parameters = Vec<(String, String)>;
 /// What the client says first, behind encryption if it wants some. None: there is to be no session.
 async fn start(
     mut wire: Wire,
-    state: &Arc<ServerState>,
+    postgres: &Postgres,
 ) -> Result<Option<(Wire, Parameters)>, WireError> {
-    let tls = state.postgres.tls.as_ref();
+    let tls = postgres.tls.as_ref();
     if wire.begins_with_tls().await? {
         let Some(tls) = tls else {
             return Ok(None);
@@ -76,10 +76,12 @@ async fn start(
                 wire.flush().await?;
             }
             Startup::Cancel(key) => {
-                state.postgres.cancels.cancel(key);
+                postgres.cancels.cancel(key);
                 return Ok(None);
             }
-            Startup::Parameters(_) if state.config.postgres.require_tls && !wire.is_encrypted() => {
+            Startup::Parameters(_)
+                if postgres.node.config.postgres.require_tls && !wire.is_encrypted() =>
+            {
                 let text =
                     "this server takes encrypted connections only: connect with sslmode=require";
                 refuse(&mut wire, &Failure::new(state::INVALID_AUTHORIZATION, text)).await?;
@@ -92,7 +94,7 @@ async fn start(
 
 async fn ask_token(
     wire: &mut Wire,
-    state: &Arc<ServerState>,
+    node: &Node,
     parameters: Parameters,
 ) -> Result<Option<Login>, WireError> {
     let parameter = |name: &str| {
@@ -114,7 +116,7 @@ async fn ask_token(
         return Ok(None);
     };
     let password = Body(&message).text()?.to_owned();
-    let caller = match state.authority.validate(&password).await {
+    let caller = match node.authority.validate(&password).await {
         Ok(caller) => caller,
         // Neither the answer nor a log has the token.
         Err(error) => {
@@ -123,7 +125,7 @@ async fn ask_token(
         }
     };
     let name = NameOrIdentity::parse(&names.database).ok();
-    let name = name.filter(|name| name.name().is_some() && state.resolve(name).is_ok());
+    let name = name.filter(|name| name.name().is_some() && node.resolve(name).is_ok());
     let Some(database) = name else {
         let failure = no_such_database(&names.database);
         return refuse(wire, &failure).await;

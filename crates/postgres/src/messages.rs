@@ -10,7 +10,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::failure::Failure;
 use super::tls::Stream;
-use crate::database::{HeldMemory, Holder, SqlError};
+use lightcone_database::{HeldMemory, Holder, SqlError};
 
 /// The first message of a client, with its user, database and options.
 const STARTUP_BYTES_MAX: usize = 10_000;

@@ -9,7 +9,7 @@ use lightcone_types::{AlgebraicType, ProductType};
 use tokio::time::Instant;
 
 use super::failure::{of_statement, state, Failure};
-use crate::database::{HeldMemory, Holder, ParameterText, Rights};
+use lightcone_database::{HeldMemory, Holder, ParameterText, Rights};
 
 /// Prepared statements of a session.
 const STATEMENTS_MAX: usize = 256;
@@ -253,17 +253,20 @@ impl Store {
 #[cfg(test)]
 mod tests {
     use lightcone_accounts::{Account, Kind};
+    use lightcone_node::config::Config;
 
     use super::*;
-    use crate::config::Config;
 
     fn holder() -> Holder {
         // The machine's clock and threads are those of a runtime.
         let runtime = tokio::runtime::Runtime::new().expect("the system has threads");
         let _entered = runtime.enter();
         let process = Account::root(Kind::Process, usize::MAX);
-        let commons = crate::database::commons(&process, &Config::default(), None);
-        commons.holder(&crate::database::limits(&Config::default()))
+        let commons =
+            lightcone_node::databases::limits::commons(&process, &Config::default(), None);
+        commons.holder(&lightcone_node::databases::limits::limits(
+            &Config::default(),
+        ))
     }
 
     fn prepared(columns: Option<ProductType>) -> Prepared {

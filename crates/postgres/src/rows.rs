@@ -8,7 +8,7 @@ use lightcone_query::postgresql::{with_length, write_bsatn, Format};
 use super::copy::CopyRows;
 use super::messages::put_message;
 use super::sizes::written_bytes_max;
-use crate::database::{ResultRow, RowEncoder};
+use lightcone_database::{ResultRow, RowEncoder};
 
 /// What else a message of a row takes for each column.
 const COLUMN_BYTES: usize = 16;

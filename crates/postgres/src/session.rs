@@ -12,6 +12,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use lightcone_database::{Holder, Rights};
+use lightcone_node::auth::has_ended;
+use lightcone_node::Node;
 use tokio::time::Instant;
 
 use super::cancel::Cancellable;
@@ -19,10 +22,6 @@ use super::failure::{of_statement, state, Failure};
 use super::login::Login;
 use super::messages::{Body, Message, Wire, WireError};
 use super::prepared::Store;
-use crate::auth::has_ended;
-use crate::database::{Holder, Rights};
-use crate::permissions;
-use crate::state::ServerState;
 
 /// A session that says nothing for so long ends, and gives its place to another.
 const SESSION_IDLE_MAX: Duration = Duration::from_secs(8 * 60 * 60);
@@ -41,7 +40,7 @@ enum Transaction {
 
 pub(super) struct Session {
     wire: Wire,
-    state: Arc<ServerState>,
+    node: Arc<Node>,
     login: Login,
     transaction: Transaction,
     store: Store,
@@ -79,11 +78,11 @@ impl From<WireError> for Stop {
 }
 
 impl Session {
-    pub fn new(wire: Wire, state: Arc<ServerState>, login: Login, cancel: Cancellable) -> Session {
-        let holder = state.databases.holder();
+    pub fn new(wire: Wire, node: Arc<Node>, login: Login, cancel: Cancellable) -> Session {
+        let holder = node.databases.holder();
         Session {
             wire,
-            state,
+            node,
             login,
             transaction: Transaction::None,
             store: Store::new(&holder),
@@ -157,8 +156,7 @@ impl Session {
             let now = Instant::now();
             let next = self.store.free_stale(now);
             if next.is_some() {
-                self.store
-                    .free_revoked(rights_now(&self.state, &self.login));
+                self.store.free_revoked(rights_now(&self.node, &self.login));
             }
             let stale = async {
                 match next {
@@ -253,7 +251,7 @@ impl Session {
 
     /// What the client may do in the database now.
     fn rights_now(&self) -> Rights {
-        rights_now(&self.state, &self.login)
+        rights_now(&self.node, &self.login)
     }
 
     /// Refuses to go on for a client whose token has ended in the meantime.
@@ -269,9 +267,9 @@ impl Session {
 }
 
 /// Where the database does not exist any more, the caller has the rights of every caller.
-fn rights_now(state: &ServerState, login: &Login) -> Rights {
-    let record = state.record(&login.database);
+fn rights_now(node: &Node, login: &Login) -> Rights {
+    let record = node.record(&login.database);
     record.map_or(Rights::Public, |record| {
-        permissions::rights(&state.control, &record, &login.caller.identity)
+        node.rights(&record, &login.caller.identity)
     })
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lightcone_query::postgresql::first_word;
 
-use crate::database::SqlStats;
+use lightcone_database::SqlStats;
 
 /// How the tags of statements that change rows are written.
 #[derive(Clone, Copy, PartialEq, Eq)]

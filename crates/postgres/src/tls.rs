@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant, SystemTime};
 
+use lightcone_node::{check_private_key, config};
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::rustls::crypto::aws_lc_rs;
@@ -16,9 +17,7 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::server::TlsStream;
 use tokio_rustls::TlsAcceptor;
 
-use crate::config;
 use crate::error::Error;
-use crate::private_files::check_private_key;
 
 /// At most so often the files are looked at for a new certificate.
 const LOOK_EVERY: Duration = Duration::from_secs(10);

@@ -8,6 +8,7 @@
 
 use std::sync::Arc;
 
+use lightcone_database::Engines;
 use lightcone_engine::{Datastore, RowBuffer};
 use lightcone_host::{
     HandlerResponse, HostEnv, HostError, InstanceOptions, LoadedModule, ModuleEngine,
@@ -19,7 +20,7 @@ use lightcone_schema::raw::{
     RawUniqueConstraintData,
 };
 use lightcone_schema::{RawModuleDef, TableAccess, TableKind};
-use lightcone_server::{Engines, Server, ServerOptions};
+use lightcone_server::{Server, ServerOptions};
 use lightcone_types::bsatn::Encode as _;
 use lightcone_types::{AlgebraicType, ColId, ProductType, TypeRef, Typespace};
 
@@ -208,7 +209,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         js: None,
     };
     let mut options = ServerOptions::new(address.parse()?, &data_dir, engines);
-    options.jwt_key_dir = Some(std::path::Path::new(&data_dir).join("keys"));
+    options.node.jwt_key_dir = Some(std::path::Path::new(&data_dir).join("keys"));
     let handle = Server::bind(options).await?;
     println!("listening on {}", handle.local_addr());
     tokio::signal::ctrl_c().await?;

@@ -6,38 +6,47 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::http::{header, StatusCode};
-use axum::response::Response;
 use axum::Router;
-use hyper::service::{service_fn, Service as _};
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
+use lightcone_database::Engines;
+use lightcone_gateway::{ConnectionAddresses, Gateway};
+use lightcone_node::metrics::add;
+use lightcone_node::network::{AddressCounts, ConnectionSlot, Counted, Network, Stage};
+use lightcone_node::{Node, NodeOptions};
+use lightcone_postgres::Postgres;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::address_counts::AddressCounts;
-use crate::client_address::ConnectionAddresses;
-use crate::connection_slot::{ConnectionSlot, Counted};
 use crate::error::Error;
-use crate::http::Delivery;
-use crate::io::StallGuard;
-use crate::metrics::add;
-use crate::network::{Network, Stage};
-use crate::polls::TimedExecutor;
-use crate::startup::{prepare, ServerOptions};
-use crate::state::ServerState;
 
 /// How long open connections may take to end after the databases have ended, and then what is left of their tasks.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(3);
 /// Pauses after a connection could not be accepted; they double.
 const ACCEPT_PAUSE_MIN: Duration = Duration::from_millis(50);
 const ACCEPT_PAUSE_MAX: Duration = Duration::from_secs(1);
-const HEADERS_BYTES_MAX: usize = 64 * 1024;
-const HTTP2_STREAMS_MAX: u32 = 128;
-/// Longest pause between two looks at the start of a connection that may be HTTP/2's.
-const PREFACE_PAUSE_MAX: Duration = Duration::from_millis(500);
-const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// Everything that a server needs to know before it starts.
+pub struct ServerOptions {
+    pub listen_addr: SocketAddr,
+    /// Where PostgreSQL's protocol is spoken. None: nowhere.
+    pub postgres_addr: Option<SocketAddr>,
+    pub node: NodeOptions,
+}
+
+impl ServerOptions {
+    /// Options with defaults for everything else.
+    pub fn new(
+        listen_addr: SocketAddr,
+        data_dir: impl Into<PathBuf>,
+        engines: Engines,
+    ) -> ServerOptions {
+        ServerOptions {
+            listen_addr,
+            postgres_addr: None,
+            node: NodeOptions::new(data_dir, engines),
+        }
+    }
+}
 
 /// The server. [`Server::bind`] starts it: what accepts connections on the current tokio runtime, what serves them on threads of its own.
 pub struct Server;
@@ -47,7 +56,7 @@ pub struct ServerHandle {
     local_addr: SocketAddr,
     metrics_addr: Option<SocketAddr>,
     postgres_addr: Option<SocketAddr>,
-    state: Arc<ServerState>,
+    node: Arc<Node>,
     stop: watch::Sender<Stage>,
     accepting: JoinHandle<()>,
 }
@@ -55,57 +64,61 @@ pub struct ServerHandle {
 impl Server {
     /// Opens the data directory, listens, and serves in the background.
     pub async fn bind(options: ServerOptions) -> Result<ServerHandle, Error> {
-        let listen_addr = options.listen_addr;
-        let postgres_addr = options.postgres_addr;
         // Reading and writing files.
-        let state = tokio::task::spawn_blocking(move || prepare(options))
-            .await
-            .map_err(|error| Error::Io {
-                action: "prepare",
-                path: PathBuf::new(),
-                source: std::io::Error::other(error),
-            })??;
-        let state = Arc::new(state);
-        let postgres_addr = postgres_addr.or(state.config.postgres.listen);
-        let main = listen(listen_addr).await?;
-        let postgres = listen_if(postgres_addr).await?;
-        let metrics = listen_if(state.config.metrics.listen).await?;
-        let all = [Some(&main), postgres.as_ref(), metrics.as_ref()];
+        let opened = tokio::task::spawn_blocking(move || {
+            let node = Arc::new(Node::open(options.node)?);
+            Ok((Arc::new(Postgres::new(node.clone())?), node))
+        });
+        let opened: Result<_, Error> = opened.await.map_err(|error| lightcone_node::Error::Io {
+            action: "prepare",
+            path: PathBuf::new(),
+            source: std::io::Error::other(error),
+        })?;
+        let (postgres, node) = opened?;
+        let gateway = Gateway::new(node.clone());
+        let config = &node.config;
+        let listens = listen(options.listen_addr).await?;
+        let postgres_listens = listen_if(options.postgres_addr.or(config.postgres.listen)).await?;
+        let metrics_listens = listen_if(config.metrics.listen).await?;
+        let all = [
+            Some(&listens),
+            postgres_listens.as_ref(),
+            metrics_listens.as_ref(),
+        ];
         for (_, address) in all.into_iter().flatten() {
-            state.own_ports.add(address.port());
+            node.own_ports.add(address.port());
         }
         let (stop, stopping) = watch::channel(Stage::Running);
-        let network = Network::start(
-            state.config.network.threads(),
-            &state.counters.polls,
-            &stopping,
-        );
+        let network = Network::start(config.network.threads(), &node.counters.polls, &stopping);
         let network = Arc::new(network.map_err(Error::NetworkThreads)?);
         // All end at the same word.
         let serve = |listener, protocol| {
-            let (state, network) = (state.clone(), network.clone());
-            tokio::spawn(accept(listener, protocol, state, network, stopping.clone()))
+            let (node, network) = (node.clone(), network.clone());
+            tokio::spawn(accept(listener, protocol, node, network, stopping.clone()))
         };
-        let metrics_addr = metrics.map(|(listener, address)| {
-            let router = crate::http::metrics_router(state.clone());
-            serve(listener, Protocol::Http(router));
+        let http = |router: fn(Arc<Gateway>) -> Router| {
+            Protocol::Http(router(gateway.clone()), gateway.clone())
+        };
+        let metrics_addr = metrics_listens.map(|(listener, address)| {
+            serve(listener, http(lightcone_gateway::metrics_router));
             tracing::info!("metrics for all readers on {address}");
             address
         });
-        let postgres_addr = postgres.map(|(listener, address)| {
-            serve(listener, Protocol::Postgres);
+        let postgres_addr = postgres_listens.map(|(listener, address)| {
+            serve(listener, Protocol::Postgres(postgres));
             tracing::info!("PostgreSQL's protocol on {address}");
             address
         });
-        tokio::spawn(crate::keeper::run(state.clone(), stops(stopping.clone())));
-        let (listener, local_addr) = main;
-        let accepting = serve(listener, Protocol::Http(crate::http::router(state.clone())));
+        let stops = stops(stopping.clone());
+        tokio::spawn(lightcone_node::keep_open(node.clone(), stops));
+        let (listener, local_addr) = listens;
+        let accepting = serve(listener, http(lightcone_gateway::router));
         tracing::info!("Starting SpacetimeDB listening on {local_addr}");
         Ok(ServerHandle {
             local_addr,
             metrics_addr,
             postgres_addr,
-            state,
+            node,
             stop,
             accepting,
         })
@@ -150,27 +163,22 @@ impl ServerHandle {
 
     /// The longest time that the task of a connection has kept its thread: what `lightcone_network_poll_longest_seconds` tells.
     pub fn longest_poll(&self) -> Duration {
-        self.state.counters.polls.longest()
-    }
-
-    #[cfg(test)]
-    pub(crate) fn own_ports(&self) -> &lightcone_outbound::OwnPorts {
-        &self.state.own_ports
+        self.node.counters.polls.longest()
     }
 
     /// Stops accepting, ends every database (clients get a Close 1001), and waits until they are all on disk.
     pub async fn shutdown(self) {
         self.stop.send_replace(Stage::Stopping);
         let _ = self.accepting.await;
-        self.state.databases.shutdown().await;
-        if let Some(traces) = &self.state.traces {
+        self.node.databases.shutdown().await;
+        if let Some(traces) = &self.node.traces {
             traces.stop().await;
         }
         // It syncs, which may take long on a busy disk: not while others wait for closed files.
-        let control = self.state.control.clone();
+        let control = self.node.control.clone();
         let _ = tokio::task::spawn_blocking(move || control.close()).await;
         let drained = async {
-            while self.state.counters.connections_open.load(Relaxed) > 0 {
+            while self.node.counters.connections_open.load(Relaxed) > 0 {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
@@ -178,8 +186,8 @@ impl ServerHandle {
         self.stop.send_replace(Stage::Stopped);
         // The last task of a connection may still be on its way out. A program that starts another server on this data directory
         // needs its files closed.
-        let open = Arc::downgrade(&self.state.open);
-        drop(self.state);
+        let open = Arc::downgrade(&self.node.open);
+        drop(self.node);
         let closed = async {
             while open.strong_count() > 0 {
                 tokio::time::sleep(Duration::from_millis(1)).await;
@@ -194,15 +202,15 @@ impl ServerHandle {
 /// What is spoken on a listener.
 #[derive(Clone)]
 enum Protocol {
-    Http(Router),
-    Postgres,
+    Http(Router, Arc<Gateway>),
+    Postgres(Arc<Postgres>),
 }
 
 impl Protocol {
     fn refusal(&self, text: &str) -> Vec<u8> {
         match self {
-            Protocol::Http(_) => http_refusal(text),
-            Protocol::Postgres => crate::postgres::refusal(text),
+            Protocol::Http(..) => lightcone_gateway::refusal(text),
+            Protocol::Postgres(_) => lightcone_postgres::refusal(text),
         }
     }
 }
@@ -210,16 +218,16 @@ impl Protocol {
 async fn accept(
     listener: TcpListener,
     protocol: Protocol,
-    state: Arc<ServerState>,
+    node: Arc<Node>,
     network: Arc<Network>,
     mut stopping: watch::Receiver<Stage>,
 ) {
-    let connections_max = state.config.limits.connections_max as u64;
+    let connections_max = node.config.limits.connections_max as u64;
     let on_loopback = listener
         .local_addr()
         .is_ok_and(|address| address.ip().to_canonical().is_loopback());
     let mut pause = ACCEPT_PAUSE_MIN;
-    let addresses = AddressCounts::new(state.config.limits.connections_per_address_max);
+    let addresses = AddressCounts::new(node.config.limits.connections_per_address_max);
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -238,33 +246,33 @@ async fn accept(
             }
         };
         pause = ACCEPT_PAUSE_MIN;
-        if !state.descriptors.permit(&stream) {
-            add(&state.counters.connections_refused, 1);
+        if !node.descriptors.permit(&stream) {
+            add(&node.counters.connections_refused, 1);
             refuse(&stream, &protocol, "the server has no file descriptors left for connections: raise its limit (ulimit -n) [LC0329]");
             continue;
         }
-        if state.counters.connections_open.fetch_add(1, Relaxed) >= connections_max {
-            state.counters.connections_open.fetch_sub(1, Relaxed);
-            add(&state.counters.connections_refused, 1);
+        if node.counters.connections_open.fetch_add(1, Relaxed) >= connections_max {
+            node.counters.connections_open.fetch_sub(1, Relaxed);
+            add(&node.counters.connections_refused, 1);
             refuse(&stream, &protocol, TOO_MANY_CONNECTIONS);
             continue;
         }
-        let counted = Counted(state.clone());
+        let counted = Counted(node.clone());
         // Only a connection that is gone already has no end here.
         let Ok(local) = stream.local_addr() else {
             continue;
         };
-        let peer = ConnectionAddresses::new(peer.ip(), local, on_loopback);
-        let is_proxy = peer.is_trusted_proxy(&state.config.network.trusted_proxies);
-        let Some(of_address) = addresses.enter(peer.peer(), is_proxy) else {
-            add(&state.counters.connections_refused, 1);
+        let peer = peer.ip().to_canonical();
+        let is_proxy = node.config.network.trusted_proxies.contains(peer);
+        let Some(of_address) = addresses.enter(peer, is_proxy) else {
+            add(&node.counters.connections_refused, 1);
             refuse(&stream, &protocol, TOO_MANY_OF_ADDRESS);
             continue;
         };
-        add(&state.counters.connections_accepted, 1);
+        add(&node.counters.connections_accepted, 1);
         let (counted, stopping) = (Arc::new((counted, of_address)), stopping.clone());
         let slot = |place| ConnectionSlot {
-            _counted: counted,
+            counted,
             place: Arc::new(place),
             stopping,
         };
@@ -272,16 +280,17 @@ async fn accept(
             tracing::debug!(%error, "TCP_NODELAY");
         }
         match &protocol {
-            Protocol::Http(router) => {
-                let (router, state) = (router.clone(), state.clone());
+            Protocol::Http(router, gateway) => {
+                let (router, gateway) = (router.clone(), gateway.clone());
+                let addresses = ConnectionAddresses::new(peer, local, on_loopback);
                 network.serve(stream, move |stream, place| {
-                    serve_connection(stream, router, state, slot(place), peer)
+                    lightcone_gateway::serve(stream, router, gateway, slot(place), addresses)
                 });
             }
-            Protocol::Postgres => {
-                let state = state.clone();
+            Protocol::Postgres(postgres) => {
+                let postgres = postgres.clone();
                 network.serve(stream, move |stream, place| {
-                    serve_postgres(stream, state, slot(place))
+                    serve_postgres(stream, postgres, slot(place))
                 });
             }
         }
@@ -293,11 +302,11 @@ const TOO_MANY_CONNECTIONS: &str =
 const TOO_MANY_OF_ADDRESS: &str =
     "your address has as many connections as limits.connections-per-address-max allows; close some [LC0126]";
 
-async fn serve_postgres(stream: TcpStream, state: Arc<ServerState>, slot: ConnectionSlot) {
+async fn serve_postgres(stream: TcpStream, postgres: Arc<Postgres>, slot: ConnectionSlot) {
     let stopping = stops(slot.stopping.clone());
     let mut stopped = slot.clone();
     tokio::select! {
-        () = crate::postgres::serve(stream, state, stopping) => {}
+        () = lightcone_postgres::serve(stream, postgres, stopping) => {}
         () = stopped.stopped() => {}
     }
 }
@@ -309,122 +318,62 @@ fn refuse(stream: &TcpStream, protocol: &Protocol, text: &str) {
     let _ = rustix::net::send(stream, &answer, rustix::net::SendFlags::DONTWAIT);
 }
 
-fn http_refusal(body: &str) -> Vec<u8> {
-    let answer = format!(
-        "HTTP/1.1 503 Service Unavailable\r\ncontent-type: text/plain; charset=utf-8\r\n\
-         content-length: {}\r\nconnection: close\r\n\r\n{body}",
-        body.len()
-    );
-    answer.into_bytes()
-}
+#[cfg(test)]
+mod tests {
+    use lightcone_accounts::Account;
+    use lightcone_node::config::Config;
+    use lightcone_node::databases::limits::outbound;
+    use lightcone_node::network::Descriptors;
 
-async fn serve_connection(
-    stream: TcpStream,
-    router: Router,
-    state: Arc<ServerState>,
-    slot: ConnectionSlot,
-    addresses: ConnectionAddresses,
-) {
-    let header_timeout = state.config.limits.header_timeout;
-    let mut stopping = slot.stopping.clone();
-    let first_bytes = tokio::time::timeout(header_timeout, speaks_http2(&stream));
-    let is_http2 = tokio::select! {
-        found = first_bytes => match found {
-            Ok(Ok(is_http2)) => is_http2,
-            _ => return,
-        },
-        // Clients open connections that they may use later.
-        _ = stopping.wait_for(|stage| *stage != Stage::Running) => return,
-    };
-    let mut builder =
-        hyper_util::server::conn::auto::Builder::new(TimedExecutor(state.counters.polls.clone()));
-    builder
-        .http1()
-        .timer(TokioTimer::new())
-        .header_read_timeout(header_timeout)
-        .max_buf_size(HEADERS_BYTES_MAX);
-    builder
-        .http2()
-        .timer(TokioTimer::new())
-        .max_concurrent_streams(HTTP2_STREAMS_MAX)
-        .max_header_list_size(HEADERS_BYTES_MAX as u32)
-        .keep_alive_interval(header_timeout)
-        .keep_alive_timeout(header_timeout);
-    let builder = if is_http2 {
-        builder.http2_only()
-    } else {
-        builder.http1_only()
-    };
-    let mut stopped = slot.clone();
-    let router = router
-        .layer(axum::Extension(slot))
-        .layer(axum::Extension(addresses));
-    let service = TowerToHyperService::new(router);
-    let delivery = Delivery::new(&state, is_http2);
-    let watching = delivery.clone();
-    let service = service_fn(move |request| {
-        let response = service.call(request);
-        let delivery = watching.clone();
-        async move {
-            let response = response.await.map(without_false_length);
-            response.map(|response| delivery.watch(response))
-        }
-    });
-    let connection = builder.serve_connection_with_upgrades(
-        TokioIo::new(StallGuard::new(stream, state.config.limits.body_timeout)),
-        service,
-    );
-    tokio::pin!(connection);
-    let mut asked = false;
-    loop {
-        tokio::select! {
-            result = connection.as_mut() => {
-                if let Err(error) = result {
-                    tracing::debug!(error = lightcone_outbound::error_chain(&*error), "connection ended");
-                }
-                return;
-            }
-            _ = stopping.wait_for(|stage| *stage != Stage::Running), if !asked => {
-                asked = true;
-                connection.as_mut().graceful_shutdown();
-            }
-            _ = stopped.stopped() => return,
-            () = delivery.failed() => {
-                tracing::debug!("a client does not take its answers");
-                return;
+    use super::*;
+
+    /// A listener of its own, for all callers or for some: a request from its machine counts as one of a program there.
+    #[tokio::test]
+    async fn modules_do_not_ask_their_own_server() {
+        use lightcone_outbound::{Bounds, OutboundError, Request};
+        let directory = tempfile::tempdir().expect("a directory");
+        let text = "[module-http]\nallow = [\"127.0.0.0/8\", \"localhost\"]\n[metrics]\nlisten = \"127.0.0.1:0\"";
+        let config = || Config::parse(text, "config.toml".as_ref()).expect("configuration");
+        let address = || "127.0.0.1:0".parse().expect("an address");
+        let engines = crate::fake_engine::engines();
+        let mut options = ServerOptions::new(address(), directory.path().join("data"), engines);
+        options.node.jwt_key_dir = Some(directory.path().join("keys"));
+        options.node.config = Some(config());
+        options.postgres_addr = Some(address());
+        let server = Server::bind(options).await.expect("a server");
+        let outbound = outbound(&config(), &server.node.own_ports, Descriptors::raise());
+        let outbound = outbound.expect("a client").expect("there is one");
+        let ask = |target: String| {
+            let request = Request {
+                method: "GET".to_owned(),
+                url: format!("http://{target}/v1/metrics"),
+                headers: Vec::new(),
+                body: Default::default(),
+                account: Account::root(lightcone_accounts::Kind::Process, usize::MAX),
+            };
+            let bounds = Bounds {
+                timeout: Duration::from_secs(10),
+                request_bytes_max: 1 << 20,
+                response_bytes_max: 1 << 20,
+            };
+            let outbound = outbound.clone();
+            async move { outbound.request(request, bounds).await }
+        };
+        let listeners = [
+            Some(server.local_addr()),
+            server.metrics_addr(),
+            server.postgres_addr(),
+        ];
+        for listener in listeners {
+            let port = listener.expect("it listens").port();
+            for host in ["127.0.0.1", "localhost"] {
+                let refused = ask(format!("{host}:{port}")).await;
+                assert!(
+                    matches!(refused, Err(OutboundError::OwnPort { .. })),
+                    "{host}: {refused:?}"
+                );
             }
         }
-    }
-}
-
-/// Answers that have no body have no length of one (RFC 9110 §8.6); the router gives one to every answer.
-fn without_false_length(mut response: Response) -> Response {
-    let status = response.status();
-    let bodiless = matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
-    if status.is_informational() || bodiless {
-        response.headers_mut().remove(header::CONTENT_LENGTH);
-    }
-    response
-}
-
-/// Looks at the first bytes without taking them. The library's own detection waits for ever.
-async fn speaks_http2(stream: &TcpStream) -> std::io::Result<bool> {
-    let mut start = [0; HTTP2_PREFACE.len()];
-    let mut pause = Duration::from_millis(1);
-    loop {
-        let count = stream.peek(&mut start).await?;
-        if count == 0 {
-            return Err(std::io::ErrorKind::UnexpectedEof.into());
-        }
-        if start[..count] != HTTP2_PREFACE[..count] {
-            return Ok(false);
-        }
-        if count == HTTP2_PREFACE.len() {
-            return Ok(true);
-        }
-        // The socket stays readable until the bytes are taken, so there is nothing to wait for but time. The rest comes at
-        // once, or from a client that wants to keep this busy.
-        tokio::time::sleep(pause).await;
-        pause = (2 * pause).min(PREFACE_PAUSE_MAX);
+        server.shutdown().await;
     }
 }

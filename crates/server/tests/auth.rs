@@ -9,7 +9,7 @@ use base64::Engine as _;
 use common::tokens::{now, payload, ping, sign, sign_with};
 use common::{answer, header, json, TestServer};
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
-use lightcone_server::auth::proof::{Claim, NONCE_BYTES};
+use lightcone_node::auth::proof::{Claim, NONCE_BYTES};
 use lightcone_types::Identity;
 use serde_json::{json, Value};
 
@@ -349,8 +349,8 @@ async fn right_issuer_and_subject_are_no_proof() {
     let claims = json(&payload(&user.token));
     let only = json!({ "iss": claims["iss"], "sub": claims["sub"], "iat": 1 });
     let own_key = tempfile::tempdir().expect("a directory");
-    let paths = lightcone_server::auth::KeyPaths::in_directory(own_key.path());
-    lightcone_server::auth::KeyPair::load_or_create(&paths).expect("keys");
+    let paths = lightcone_node::auth::KeyPaths::in_directory(own_key.path());
+    lightcone_node::auth::KeyPair::load_or_create(&paths).expect("keys");
     let unsigned = |header: &str, signature: &str| {
         let encoded = |text: &str| URL_SAFE_NO_PAD.encode(text);
         format!(

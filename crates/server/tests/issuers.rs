@@ -246,15 +246,15 @@ async fn pinned_keys() {
             directory.path().join("data"),
             common::fake::engines(),
         );
-        options.jwt_key_dir = Some(directory.path().join("keys"));
-        options.config = Some(common::config(&text("x", file)));
+        options.node.jwt_key_dir = Some(directory.path().join("keys"));
+        options.node.config = Some(common::config(&text("x", file)));
         let error = lightcone_server::Server::bind(options).await.err();
         let error = error.expect("refused").to_string();
         assert!(error.ends_with("[LC0143]"), "{error}");
     }
     for name in ["localhost", "", "a|b", "a\nb"] {
         let text = text(name, &good);
-        let parsed = lightcone_server::config::Config::parse(&text, "config.toml".as_ref());
+        let parsed = lightcone_node::config::Config::parse(&text, "config.toml".as_ref());
         let error = parsed.expect_err(name).to_string();
         assert!(error.contains("auth.keys"), "{error}");
     }

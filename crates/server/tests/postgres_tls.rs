@@ -198,7 +198,7 @@ async fn tls_may_come_first_if_it_says_what_for() {
 #[test]
 fn what_does_not_fit_is_said_at_the_start() {
     let refused = |text: &str| {
-        let config = lightcone_server::config::Config::parse(text, "config.toml".as_ref());
+        let config = lightcone_node::config::Config::parse(text, "config.toml".as_ref());
         config.expect_err("it is refused").to_string()
     };
     let error = refused("[postgres]\nrequire-tls = true");
@@ -236,8 +236,8 @@ async fn files_that_are_no_certificate_keep_the_server_from_starting() {
             data.path().join("data"),
             common::fake::engines(),
         );
-        options.jwt_key_dir = Some(data.path().join("keys"));
-        options.config = Some(config(&text));
+        options.node.jwt_key_dir = Some(data.path().join("keys"));
+        options.node.config = Some(config(&text));
         let started = lightcone_server::Server::bind(options).await;
         let error = started.err().expect("it does not start").to_string();
         assert!(

@@ -86,8 +86,8 @@ async fn in_memory_databases_start_anew() {
             dir.path().join("data"),
             common::fake::engines(),
         );
-        options.jwt_key_dir = Some(dir.path().join("keys"));
-        options.in_memory = true;
+        options.node.jwt_key_dir = Some(dir.path().join("keys"));
+        options.node.in_memory = true;
         lightcone_server::Server::bind(options)
             .await
             .expect("start")

@@ -362,14 +362,14 @@ async fn the_default_configuration_is_written() {
             dir.path().join("data"),
             common::fake::engines(),
         );
-        options.jwt_key_dir = Some(dir.path().join("keys"));
+        options.node.jwt_key_dir = Some(dir.path().join("keys"));
         options
     };
     let handle = lightcone_server::Server::bind(options())
         .await
         .expect("start");
     let text = std::fs::read_to_string(dir.path().join("data/config.toml")).expect("config.toml");
-    assert_eq!(text, lightcone_server::config::default_text());
+    assert_eq!(text, lightcone_node::config::default_text());
     let second = lightcone_server::Server::bind(options())
         .await
         .err()
@@ -385,7 +385,7 @@ async fn the_default_configuration_is_written() {
         .expect("start again");
     handle.shutdown().await;
     let mut without_keys = options();
-    without_keys.jwt_key_dir = None;
+    without_keys.node.jwt_key_dir = None;
     assert!(lightcone_server::Server::bind(without_keys).await.is_err());
 }
 

@@ -8,10 +8,10 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use lightcone_server::auth::proof::{
+use lightcone_node::auth::proof::{
     knows_this_machine, loopback_parts, Claim, ProvenKey, ADDRESS_BYTES_MAX, NONCE_BYTES,
 };
-use lightcone_server::auth::LOCAL_ISSUER;
+use lightcone_node::auth::LOCAL_ISSUER;
 use serde::Deserialize;
 
 use super::renewal::current;

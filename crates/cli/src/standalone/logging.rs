@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use lightcone_server::config::Config;
+use lightcone_node::config::Config;
 use lightcone_storage::{DiskReserve, LogBounds, LogFiles};
 use lightcone_types::Timestamp;
 use tracing_subscriber::fmt::writer::MakeWriterExt;
@@ -23,7 +23,7 @@ const LINE_BYTES_MAX: usize = 16 << 10;
 const FILE_PREFIX: &str = "spacetime-standalone.";
 
 /// Our own crates say when they start, stop and are in trouble, whatever the general level.
-const OWN_CRATES: [&str; 6] = ["cli", "server", "database", "host_wasm", "engine", "log"];
+const OWN_CRATES: &str = "cli server gateway postgres node control database host_wasm engine log";
 
 #[expect(clippy::disallowed_methods, reason = "the log is what a server prints")]
 pub(super) fn install(data_dir: &Path, config: &Config) -> Result<()> {
@@ -123,11 +123,8 @@ impl<W: Write> Write for CutLine<W> {
 fn filter(config: &Config) -> Result<EnvFilter> {
     let mut directives = vec![config.logs.level.to_lowercase()];
     if config.logs.directives.is_empty() {
-        directives.extend(
-            OWN_CRATES
-                .iter()
-                .map(|name| format!("lightcone_{name}=info")),
-        );
+        let own = OWN_CRATES.split(' ');
+        directives.extend(own.map(|name| format!("lightcone_{name}=info")));
     }
     directives.extend(config.logs.directives.iter().cloned());
     EnvFilter::try_new(directives.join(",")).map_err(caused!(

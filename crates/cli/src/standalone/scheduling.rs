@@ -1,6 +1,6 @@
 //! How the kernel schedules the server's threads.
 
-use lightcone_server::config::Scheduling;
+use lightcone_node::config::Scheduling;
 #[cfg(target_os = "linux")]
 use preempt_rt::sched::{get_scheduler, set_scheduler, Pid, Scheduler, SchedulerParams};
 

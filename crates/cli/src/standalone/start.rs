@@ -5,11 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use lightcone_database::Engines;
 use lightcone_host::ModuleEngine;
 use lightcone_host_wasm::{CodeCacheOptions, WasmEngine, WasmEngineOptions, CODE_CACHE_BYTES_MAX};
-use lightcone_server::auth::KeyPaths;
-use lightcone_server::config::{Config, PUBLISH_ALLOWED_VARIABLE, PUBLISH_OWNERS_VARIABLE};
-use lightcone_server::{Engines, PublishEnvironment, Server, ServerOptions};
+use lightcone_node::auth::KeyPaths;
+use lightcone_node::config::{Config, PUBLISH_ALLOWED_VARIABLE, PUBLISH_OWNERS_VARIABLE};
+use lightcone_node::PublishEnvironment;
+use lightcone_server::{Server, ServerOptions};
 
 use super::logging;
 use super::ports::{self, Address};
@@ -62,8 +64,8 @@ pub struct Args {
 pub fn run(args: Args) -> Result<()> {
     let listen_addr = choose_address(&args)?;
     let data_dir = std::path::absolute(&args.data_dir).or_cannot("find", &args.data_dir)?;
-    lightcone_server::keep_new_files_private();
-    lightcone_server::create_private_directory(&data_dir).map_err(starting)?;
+    lightcone_node::keep_new_files_private();
+    lightcone_node::create_private_directory(&data_dir).map_err(starting)?;
     let config = Config::load_or_create(&data_dir.join("config.toml")).map_err(starting)?;
     logging::install(&data_dir, &config)?;
     scheduling::apply(config.threads.scheduling);
@@ -91,19 +93,19 @@ pub fn run(args: Args) -> Result<()> {
     )?;
     let engines = Engines { wasm, js };
     let mut options = ServerOptions::new(listen_addr, data_dir.clone(), engines);
-    options.jwt_keys = args
+    options.node.jwt_keys = args
         .jwt_pub_key_path
         .zip(args.jwt_priv_key_path)
         .map(|(public, private)| KeyPaths { private, public });
-    options.jwt_key_dir = args.jwt_key_dir;
-    options.in_memory = args.in_memory;
+    options.node.jwt_key_dir = args.jwt_key_dir;
+    options.node.in_memory = args.in_memory;
     options.postgres_addr = args
         .pg_port
         .map(|port| SocketAddr::new(listen_addr.ip(), port));
-    options.config = Some(config);
-    options.issuer_required_to_publish =
+    options.node.config = Some(config);
+    options.node.issuer_required_to_publish =
         std::env::var("TEMP_SPACETIMEAUTH_ISSUER_REQUIRED_TO_PUBLISH").ok();
-    options.publish_environment = PublishEnvironment {
+    options.node.publish_environment = PublishEnvironment {
         allowed: std::env::var(PUBLISH_ALLOWED_VARIABLE).ok(),
         owners: std::env::var(PUBLISH_OWNERS_VARIABLE).ok(),
     };
@@ -139,7 +141,7 @@ fn what_to_know(mut address: SocketAddr, data_dir: &Path) -> String {
 }
 
 /// The server's errors carry their own code and advice.
-fn starting(error: lightcone_server::Error) -> Error {
+fn starting(error: impl std::fmt::Display) -> Error {
     Error::plain(error.to_string())
 }
 

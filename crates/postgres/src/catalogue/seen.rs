@@ -10,7 +10,7 @@ use lightcone_types::ColId;
 use lightcone_query::postgresql::quoted_name as quoted;
 
 use super::super::commands::Names;
-use crate::database::{Compiler, Rights};
+use lightcone_database::{Compiler, Rights};
 
 /// Object ids of the kinds of things begin here; they follow in the order of the definition.
 const FIRST_TABLE_OID: i64 = 16_384;

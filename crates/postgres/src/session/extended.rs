@@ -16,7 +16,6 @@ use super::super::prepared::{Pending, Portal, Prepared, Progress, Suspended, SUS
 use super::super::tags::Tags;
 use super::statement::{check_length, too_long};
 use super::{Session, Stop};
-use crate::database::{ParameterText, Rights, SqlError, QUERY_BYTES_MAX};
 
 impl Session {
     pub(super) async fn parse(&mut self, body: &mut Body<'_>) -> Result<(), Stop> {
@@ -35,7 +34,7 @@ impl Session {
 
     async fn prepare(&mut self, text: String, given: &[u32]) -> Result<Prepared, Stop> {
         let refused = |error: lightcone_query::SqlError| {
-            of_statement(crate::database::SqlError::Query(error.to_string()))
+            of_statement(lightcone_database::SqlError::Query(error.to_string()))
         };
         let text = Arc::new(ParameterText::read(text).map_err(refused)?);
         let empty = vec!["''".to_owned(); text.count()];

@@ -8,7 +8,7 @@ use super::super::failure::{of_statement, state, Failure};
 use super::super::rows::FoundRows;
 use super::super::table::SmallTable;
 use super::{Session, Stop};
-use crate::database::{DatabaseHandle, HeldBytes, Holder, Reading};
+use lightcone_database::{DatabaseHandle, HeldBytes, Holder, Reading};
 
 /// How far a question is when it was read.
 enum Step {

@@ -5,6 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 use lightcone_query::postgresql::{is_empty, tokens, Cell, Format, Token};
+use lightcone_database::{DatabaseHandle, Holder, SqlError, SqlOutcome, QUERY_BYTES_MAX};
+use lightcone_node::collaborators;
+use lightcone_node::databases::OpenError;
 use lightcone_types::ProductType;
 
 use super::super::catalogue::{is_question, may_be_ad_hoc};
@@ -19,10 +22,6 @@ use super::super::table::{self, SmallTable};
 use super::super::tags::{counts, tag_of, verb_of, Tags};
 use super::results::Outcome;
 use super::{Session, Stop, Transaction};
-use crate::collaborators;
-use crate::database::{DatabaseHandle, Holder, SqlError, SqlOutcome, QUERY_BYTES_MAX};
-use crate::databases::OpenError;
-use crate::permissions;
 
 /// At most so many characters of a text that is too long come back with its refusal.
 const SHOWN_CHARS_MAX: usize = 120;
@@ -46,11 +45,11 @@ impl Session {
 
     /// The open database, and whom its rows are held for. What the client may do there is looked up anew.
     pub(super) async fn database(&mut self) -> Result<(DatabaseHandle, Holder), Failure> {
-        let record = self.state.record(&self.login.database);
+        let record = self.node.record(&self.login.database);
         let record = record.map_err(|_| no_such_database(&self.login.names.database))?;
         let identity = self.login.caller.identity;
-        self.login.caller.rights = permissions::rights(&self.state.control, &record, &identity);
-        let running = self.state.databases.get(&record).await;
+        self.login.caller.rights = self.node.rights(&record, &identity);
+        let running = self.node.databases.get(&record).await;
         let handle = match running {
             Ok(running) => running.handle,
             Err(OpenError::Gone) => return Err(no_such_database(&self.login.names.database)),
@@ -72,14 +71,13 @@ impl Session {
     }
 
     fn collaborators(&self) -> Result<SmallTable, Failure> {
-        let record = self.state.record(&self.login.database);
+        let record = self.node.record(&self.login.database);
         let record = record.map_err(|_| no_such_database(&self.login.names.database))?;
         let identity = self.login.caller.identity;
-        let rows =
-            collaborators::rows(&self.state.control, &record, &identity).ok_or_else(|| {
-                let message = collaborators::refusal(&record, &identity);
-                Failure::new(state::INSUFFICIENT_PRIVILEGE, message)
-            })?;
+        let rows = collaborators::rows(&self.node, &record, &identity).ok_or_else(|| {
+            let message = collaborators::refusal(&record, &identity);
+            Failure::new(state::INSUFFICIENT_PRIVILEGE, message)
+        })?;
         let columns = collaborators::COLUMNS.map(|(name, ty)| (name.to_owned(), ty));
         let cell = |value: &String| Cell::Value(table::text(value));
         let rows = rows.iter().map(|row| row.iter().map(cell).collect());
@@ -263,7 +261,7 @@ impl Session {
         work: impl Future<Output = T>,
         may_be_cancelled: bool,
     ) -> Result<T, Stop> {
-        let work = tokio::time::timeout(self.state.config.limits.request_timeout, work);
+        let work = tokio::time::timeout(self.node.config.limits.request_timeout, work);
         let done = tokio::select! {
             done = work => done,
             // A client that goes away ends its query.
@@ -280,7 +278,7 @@ impl Session {
     }
 }
 
-fn pieces_of(rows: Vec<crate::database::HeldBytes>) -> std::collections::VecDeque<Piece> {
+fn pieces_of(rows: Vec<lightcone_database::HeldBytes>) -> std::collections::VecDeque<Piece> {
     rows.into_iter()
         .map(|piece| Box::new(piece) as Piece)
         .collect()
@@ -297,5 +295,5 @@ pub(super) fn check_length(text: &str) -> Result<(), Failure> {
 pub(super) fn too_long(text: &str) -> Failure {
     let prefix = text.chars().take(SHOWN_CHARS_MAX).collect();
     let error = lightcone_query::SqlError::TooLong { prefix };
-    of_statement(crate::database::SqlError::Query(error.to_string()))
+    of_statement(lightcone_database::SqlError::Query(error.to_string()))
 }

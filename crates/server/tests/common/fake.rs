@@ -10,6 +10,7 @@
 
 use std::sync::Arc;
 
+use lightcone_database::Engines;
 use lightcone_host::{
     Counted, HandlerResponse, HostEnv, HostError, HttpHeader, HttpMethod, HttpRequest,
     HttpResponse, HttpVersion, InstanceOptions, LoadedModule, ModuleEngine, ModuleInstance,
@@ -23,7 +24,6 @@ use lightcone_schema::raw::{
     RawScopedTypeNameV10, RawTableDefV10, RawTypeDefV10, RawUniqueConstraintData,
 };
 use lightcone_schema::{Lifecycle, ModuleDef, RawModuleDef, TableAccess, TableKind};
-use lightcone_server::Engines;
 use lightcone_types::bsatn::{Decode as _, Encode as _};
 use lightcone_types::{AlgebraicType, ColId, ProductType, TypeRef, Typespace};
 

@@ -10,7 +10,7 @@ pub mod world;
 
 use std::path::PathBuf;
 
-use lightcone_server::config::Config;
+use lightcone_node::config::Config;
 use lightcone_server::{Server, ServerHandle, ServerOptions};
 use reqwest::{Method, RequestBuilder, Response};
 
@@ -60,8 +60,8 @@ impl TestServer {
             dir.path().join("data"),
             fake::engines(),
         );
-        options.jwt_key_dir = Some(dir.path().join("keys"));
-        options.config = Some(config);
+        options.node.jwt_key_dir = Some(dir.path().join("keys"));
+        options.node.config = Some(config);
         change(&mut options);
         let handle = Server::bind(options).await.expect("server starts");
         let address = handle.local_addr();

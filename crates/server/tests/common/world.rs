@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use lightcone_server::permissions::Standing;
+use lightcone_node::permissions::Standing;
 use reqwest::RequestBuilder;
 
 use super::{answer, config, TestServer, User};

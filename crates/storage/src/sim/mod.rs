@@ -10,6 +10,7 @@
 //! [`SimStorage::evict`] may drop clean pages, so that reads see what the disk really holds.
 
 mod contents;
+mod faults;
 mod hooks;
 mod names;
 mod random;
@@ -26,6 +27,7 @@ use self::random::{below, next_random};
 use crate::position::FilePosition;
 use crate::storage::{File, OpenMode, Storage};
 
+pub use self::faults::{FaultyDisk, Operation};
 pub use self::hooks::{HookedStorage, Hooks};
 
 /// Failures to inject. Counts begin at 0 and go over all files of the storage; see [`SimStorage::counts`].

@@ -92,7 +92,7 @@ fn check_data_directory(report: &mut Report, path: &Path) {
     let shown = path.display();
     match path.exists() {
         true => match edition(path) {
-            Some(edition) if edition != lightcone_server::EDITION => report.error(
+            Some(edition) if edition != lightcone_node::EDITION => report.error(
                 NAME,
                 format!("{shown} belongs to a server of the edition `{edition}`"),
                 "Start ours with another --data-dir, or with another --root-dir.",

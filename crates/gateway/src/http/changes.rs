@@ -1,0 +1,162 @@
+//! The changes of a database, as they become durable (06 §5.13a).
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::Extension;
+use bytes::Bytes;
+use futures_util::{stream, StreamExt as _};
+use lightcone_control::DatabaseRecord;
+use lightcone_database::{Changes, ChangesError, Place};
+use lightcone_log::LogError;
+use lightcone_node::auth::Caller;
+use lightcone_node::permissions::Action;
+use lightcone_types::error_code;
+use serde_json::json;
+use tokio::time::timeout;
+
+use super::delivery;
+use super::logs::{may_see, uncached, FOLLOW_CHECK_INTERVAL};
+use super::path::Permitted;
+use super::query::{wrong, Query};
+use crate::gateway::Gateway;
+use crate::reply::{self, Failure, Reply};
+
+/// A stream that has nothing to tell says for so long at most nothing.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+/// When to try again if there are as many streams as there may be.
+const RETRY_SECONDS: u64 = 10;
+const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
+
+pub(super) async fn changes(
+    State(state): State<Arc<Gateway>>,
+    Permitted(record): Permitted,
+    query: Query,
+    headers: HeaderMap,
+    Extension(caller): Extension<Caller>,
+) -> Reply {
+    let from = match headers.get("last-event-id") {
+        Some(id) => Some(id.to_str().unwrap_or("?").parse().map_err(wrong)?),
+        None => query.parsed("from", str::parse::<Place>)?,
+    };
+    let follows = query.boolean("follow")?.unwrap_or(true);
+    let tables = query.text("tables")?.into_iter();
+    let tables = tables.flat_map(|names| names.split(',').map(str::to_owned));
+    let running = state.node.databases.get(&record).await?;
+    let changes = running.handle.changes(from, tables.collect()).await?;
+    let holder = changes.holder();
+    let beginning = holder.hold(changes.beginning().into_bytes())?;
+    let following = Following {
+        may_see: may_see(&state, &record, caller, Action::FollowChanges),
+        changes,
+        follows,
+        state,
+        record,
+        told: Instant::now(),
+    };
+    let beginning = stream::iter([Ok(Bytes::from_owner(beginning))]);
+    let rest = stream::unfold(Some(following), |following| async {
+        let (part, following) = following?.next().await?;
+        Some((Ok::<_, Infallible>(part), following))
+    });
+    let body = Body::from_stream(beginning.chain(rest));
+    let mut response = reply::with_type(EVENT_STREAM, body);
+    delivery::hold(&mut response, Some(holder));
+    Ok(uncached(response))
+}
+
+struct Following<MaySee> {
+    changes: Changes,
+    may_see: MaySee,
+    /// Also what comes later.
+    follows: bool,
+    state: Arc<Gateway>,
+    record: DatabaseRecord,
+    /// When the client got something last.
+    told: Instant,
+}
+
+impl<MaySee: Fn() -> bool> Following<MaySee> {
+    /// The next part of the stream, and who goes on behind it.
+    async fn next(mut self) -> Option<(Bytes, Option<Self>)> {
+        loop {
+            if !(self.may_see)() {
+                return Some((
+                    ending("the caller may not follow the changes any more"),
+                    None,
+                ));
+            }
+            let Following { mut changes, .. } = self;
+            // Reads files.
+            let read = reply::blocking(move || {
+                let read = changes.read();
+                (changes, read)
+            });
+            let (changes, read) = read.await.ok()?;
+            self = Following { changes, ..self };
+            let is_all = match read {
+                Ok((text, is_all)) if text.as_ref().is_empty() => is_all,
+                Ok((text, _)) => return Some(self.told(Bytes::from_owner(text))),
+                Err(error) => return Some((self.ended(error), None)),
+            };
+            if is_all && !self.follows {
+                return None;
+            }
+            if self.told.elapsed() >= HEARTBEAT {
+                // An event without data only moves the id.
+                let heartbeat =
+                    format!(": all is told up to here\nid: {}\n\n", self.changes.place());
+                return Some(self.told(heartbeat.into()));
+            }
+            if !is_all {
+                continue;
+            }
+            if let Ok(Err(error)) = timeout(FOLLOW_CHECK_INTERVAL, self.changes.ready()).await {
+                return Some((self.ended(error), None));
+            }
+        }
+    }
+
+    fn told(mut self, part: Bytes) -> (Bytes, Option<Self>) {
+        self.told = Instant::now();
+        (part, Some(self))
+    }
+
+    fn ended(&self, error: ChangesError) -> Bytes {
+        let record = self.state.node.control.database(&self.record.identity);
+        match (error, record) {
+            (ChangesError::Log(LogError::Closed), None) => {
+                ending("the database was deleted [LC0516]")
+            }
+            (error, _) => ending(&error.to_string()),
+        }
+    }
+}
+
+/// The last event, with the reason.
+fn ending(reason: &str) -> Bytes {
+    let code = error_code(reason).map(|code| format!("LC{code:04}"));
+    let data = json!({ "code": code, "reason": reason });
+    format!("event: end\ndata: {data}\n\n").into()
+}
+
+impl From<ChangesError> for Failure {
+    fn from(error: ChangesError) -> Failure {
+        let text = error.to_string();
+        match error {
+            ChangesError::Log(LogError::LeftBehind { .. } | LogError::CutAway { .. }) => {
+                Failure::text(StatusCode::GONE, text)
+            }
+            ChangesError::Log(LogError::OutOfRange { .. }) | ChangesError::NoSuchTable(_) => {
+                Failure::bad_request(text)
+            }
+            ChangesError::TooMany { .. } => Failure::busy_for(RETRY_SECONDS, text),
+            ChangesError::NoMemory(_) | ChangesError::Gone => Failure::busy(text),
+            ChangesError::Log(_) | ChangesError::Recovery(_) => Failure::internal(text),
+        }
+    }
+}

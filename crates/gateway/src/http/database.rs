@@ -1,0 +1,118 @@
+//! Routes that tell about one database: info, identity, schema, timestamp.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use lightcone_control::DatabaseRecord;
+use lightcone_node::metrics::TooManyLooks;
+use lightcone_schema::RawVersion;
+use lightcone_types::Timestamp;
+use serde_json::{json, Value};
+
+use super::path::{DatabasePath, Permitted};
+use super::query::{wrong, Query};
+use super::{delivery, update};
+use crate::gateway::Gateway;
+use crate::reply::{self, Failure, Reply};
+
+/// GET `/v1/database/:n` (06 §5.6).
+pub(super) async fn info(Permitted(record): Permitted) -> Reply {
+    let host_type = format!("{:?}", record.host_type);
+    let identity_form = |identity: &lightcone_types::Identity| {
+        let hex = identity.to_hex();
+        let digits = hex.trim_start_matches('0');
+        json!({ "__identity__": format!("0x{}", if digits.is_empty() { "0" } else { digits }) })
+    };
+    Ok(reply::json_value(&json!({
+        "database_identity": identity_form(&record.identity),
+        "owner_identity": identity_form(&record.owner),
+        "host_type": { host_type: [] },
+        "initial_program": record.initial_program.to_json_u256(),
+    })))
+}
+
+/// GET `/v1/database/:n/tables`: how many rows each table of the module has. Of ours; `spacetime publish` says so what it is
+/// about to delete.
+pub(super) async fn tables(
+    State(state): State<Arc<Gateway>>,
+    Permitted(record): Permitted,
+) -> Reply {
+    let running = state.node.databases.get(&record).await?;
+    let tables = running.handle.table_rows().await;
+    let tables = tables.map_err(update::failure)?;
+    let made = delivery::made(&state, move || {
+        let tables = tables.iter();
+        let tables = tables.map(|table| json!({ "name": table.table, "rows": table.rows }));
+        let tables = json!({ "tables": tables.collect::<Vec<_>>() });
+        Ok(tables.to_string().into_bytes())
+    });
+    Ok(made.await?.answer(reply::JSON))
+}
+
+/// GET `/v1/database/:n/metrics` (06 §5.21): what `spacetime top` shows. Of ours. A look opens no database.
+pub(super) async fn metrics(
+    State(state): State<Arc<Gateway>>,
+    Permitted(record): Permitted,
+) -> Reply {
+    let (identity, names) = (
+        record.identity,
+        state.node.control.names_of(&record.identity),
+    );
+    let Some(running) = state.node.databases.running(&identity) else {
+        let value = lightcone_node::metrics::one_as_json(&identity, names, None);
+        return Ok(reply::json_value(&value));
+    };
+    let looked = running.clone();
+    let read = move || {
+        let value = lightcone_node::metrics::one_as_json(&identity, names, Some(&looked));
+        value.to_string()
+    };
+    let text = state.scrapes.one(&running.looks, read).await;
+    let text = text.map_err(|TooManyLooks| {
+        let text =
+            "too many look at the metrics of this database at once; try again in a moment [LC0149]";
+        Failure::text(StatusCode::SERVICE_UNAVAILABLE, text)
+    })?;
+    let text = text.map_err(|_| reply::stopped())?;
+    Ok(reply::json(text))
+}
+
+/// GET `/v1/database/:n/identity` (06 §5.9): an identity is echoed, whether or not it has a database.
+pub(super) async fn identity(
+    State(state): State<Arc<Gateway>>,
+    DatabasePath(path): DatabasePath,
+) -> Reply {
+    Ok(reply::text(state.node.resolve(&path)?.to_hex()))
+}
+
+/// GET `/v1/database/:n/schema` (06 §5.12).
+pub(super) async fn schema(
+    State(state): State<Arc<Gateway>>,
+    Permitted(record): Permitted,
+    query: Query,
+) -> Reply {
+    let version = query
+        .word("version", &[("9", RawVersion::V9), ("10", RawVersion::V10)])?
+        .ok_or_else(|| wrong("missing field `version`".into()))?;
+    definition(&state, &record, version).await
+}
+
+/// The raw module definition of that version.
+pub(super) async fn definition(
+    state: &Gateway,
+    record: &DatabaseRecord,
+    version: RawVersion,
+) -> Reply {
+    let running = state.node.databases.get(record).await?;
+    let text = running.handle.schema_text(version).await;
+    Ok(delivery::shared(reply::json(text?)))
+}
+
+/// GET `/v1/database/:n/unstable/timestamp` (06 §5.17).
+pub(super) async fn timestamp(Permitted(_): Permitted) -> Reply {
+    let micros: Value = Timestamp::now().micros().into();
+    Ok(reply::json_value(
+        &json!({ "__timestamp_micros_since_unix_epoch__": micros }),
+    ))
+}

@@ -1,0 +1,104 @@
+//! Path parameters (06 §1, §2): identities, and names or identities of databases.
+
+use std::sync::Arc;
+
+use axum::extract::{FromRequestParts, RawPathParams};
+use axum::http::request::Parts;
+use lightcone_control::{DatabaseRecord, NameOrIdentity};
+use lightcone_node::auth::Caller;
+use lightcone_types::Identity;
+
+use super::route::Route;
+use crate::gateway::Gateway;
+use crate::reply::Failure;
+
+/// The `{database}` segment.
+pub(crate) struct DatabasePath(pub NameOrIdentity);
+
+/// The record of the existing database in the `{database}` segment, for a caller who may do with it what the route's row says.
+pub(super) struct Permitted(pub DatabaseRecord);
+
+/// The `{identity}` segment: 64 bare hexadecimal digits.
+pub(crate) struct IdentityPath(pub Identity);
+
+/// The `{function}` segment.
+pub(crate) struct FunctionPath(pub String);
+
+/// What follows `/route`, as the routes of a module have it: empty, `/`, or `/` and more (06 §5.16).
+pub(crate) struct RoutePath(pub String);
+
+async fn parameter(parts: &mut Parts, name: &str) -> Result<Option<String>, Failure> {
+    let parameters = RawPathParams::from_request_parts(parts, &())
+        .await
+        .map_err(|error| wrong(error.body_text()))?;
+    let mut found = parameters.iter().filter(|(key, _)| *key == name);
+    Ok(found.next().map(|(_, value)| value.to_owned()))
+}
+
+async fn required(parts: &mut Parts, name: &str) -> Result<String, Failure> {
+    let value = parameter(parts, name).await?;
+    value.ok_or_else(|| wrong(format!("no `{name}`")))
+}
+
+fn wrong(reason: impl std::fmt::Display) -> Failure {
+    Failure::bad_request(format!("Invalid URL: {reason}"))
+}
+
+impl<S: Sync> FromRequestParts<S> for DatabasePath {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
+        let text = required(parts, "database").await?;
+        let parsed = NameOrIdentity::parse(&text);
+        parsed.map(DatabasePath).map_err(wrong)
+    }
+}
+
+impl FromRequestParts<Arc<Gateway>> for Permitted {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, state: &Arc<Gateway>) -> Result<Self, Failure> {
+        let DatabasePath(path) = DatabasePath::from_request_parts(parts, state).await?;
+        let record = state.node.record(&path)?;
+        let action = parts
+            .extensions
+            .get::<&Route>()
+            .and_then(|route| route.action);
+        let caller = parts.extensions.get::<Caller>();
+        let (Some(action), Some(caller)) = (action, caller) else {
+            return Err(Failure::internal("the route names no right, or no caller"));
+        };
+        state.node.check(&record, &caller.identity, action)?;
+        Ok(Permitted(record))
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for IdentityPath {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
+        let text = required(parts, "identity").await?;
+        let identity = Identity::from_hex(&text);
+        identity.map(IdentityPath).map_err(wrong)
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for FunctionPath {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
+        required(parts, "function").await.map(FunctionPath)
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for RoutePath {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
+        Ok(RoutePath(match parameter(parts, "path").await? {
+            Some(rest) => format!("/{rest}"),
+            None if parts.uri.path().ends_with('/') => "/".to_owned(),
+            None => String::new(),
+        }))
+    }
+}

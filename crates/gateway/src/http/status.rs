@@ -1,0 +1,133 @@
+//! What the server says about itself: ping, health, metrics, energy, and what is not supported (06 §5.17 to §5.20).
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::Extension;
+use lightcone_node::metrics::{self, Detail};
+use serde_json::json;
+
+use super::path::IdentityPath;
+use super::query::Query;
+use crate::client_address::Client;
+use crate::gateway::Gateway;
+use crate::reply::{self, Failure, Reply};
+
+pub(super) async fn ping() -> Reply {
+    Ok(reply::empty(StatusCode::OK))
+}
+
+pub(super) async fn health() -> Reply {
+    Ok(reply::json_value(&json!({
+        "nodes": [0],
+        "package_name": "lightcone-server",
+        "schedulable": true,
+        "version": env!("CARGO_PKG_VERSION"),
+    })))
+}
+
+/// GET `/v1/metrics`: for this machine, and for readers with `metrics.token`.
+pub(super) async fn metrics(
+    State(state): State<Arc<Gateway>>,
+    Extension(client): Extension<Client>,
+    headers: axum::http::HeaderMap,
+    query: Query,
+) -> Reply {
+    let token = state.node.config.metrics.token.as_deref();
+    if !client.is_local && !token.is_some_and(|token| presents(&headers, token)) {
+        let text = "the metrics are for programs on the server's machine; to read them from elsewhere set metrics.listen, or \
+                    metrics.token and send it as `Authorization: Bearer` [LC0133]";
+        return Err(Failure::text(StatusCode::FORBIDDEN, text));
+    }
+    let formats = [("text", false), ("json", true)];
+    match query.word("format", &formats)? {
+        Some(true) => {
+            let node = state.node.clone();
+            let list = state
+                .scrapes
+                .all(move || metrics::all_as_json(&node).to_string());
+            Ok(reply::json(list.await.map_err(stopped)?))
+        }
+        _ => all_metrics(&state).await,
+    }
+}
+
+/// The text for programs on this machine and readers with the token.
+async fn all_metrics(state: &Arc<Gateway>) -> Reply {
+    let node = state.node.clone();
+    let read = move || metrics::render(&node, Detail::for_operators(&node.config));
+    let text = state.scrapes.all(read).await;
+    Ok(reply::text(text.map_err(stopped)?))
+}
+
+fn stopped(_: tokio::task::JoinError) -> Failure {
+    reply::stopped()
+}
+
+/// The time that this takes says nothing about the token, apart from its length.
+fn presents(headers: &axum::http::HeaderMap, token: &str) -> bool {
+    let presented = headers.get(axum::http::header::AUTHORIZATION);
+    let presented = presented
+        .and_then(|value| value.as_bytes().split_first_chunk::<7>())
+        .filter(|(scheme, _)| scheme.eq_ignore_ascii_case(b"bearer "))
+        .map_or(&[][..], |(_, token)| token);
+    let different = presented.iter().zip(token.as_bytes());
+    presented.len() == token.len() && different.fold(0, |found, (a, b)| found | (a ^ b)) == 0
+}
+
+/// The metrics for every reader, on the listener `metrics.listen`: without names unless the operator says otherwise, or the reader has
+/// the token.
+pub(super) async fn open_metrics(
+    State(state): State<Arc<Gateway>>,
+    headers: axum::http::HeaderMap,
+) -> Reply {
+    let token = state.node.config.metrics.token.as_deref();
+    if token.is_some_and(|token| presents(&headers, token)) {
+        return all_metrics(&state).await;
+    }
+    let node = state.node.clone();
+    let make = move || metrics::render(&node, Detail::for_all(&node.config));
+    let text = state.scrapes.open_text(make).await;
+    Ok(reply::text(text.map_err(stopped)?))
+}
+
+pub(super) async fn prometheus_discovery() -> Reply {
+    Ok(reply::json(r#"[{"targets":["node:80"],"labels":{}}]"#))
+}
+
+/// GET `/v1/energy/:identity`: nothing is ever charged.
+pub(super) async fn energy(IdentityPath(_): IdentityPath) -> Reply {
+    Ok(reply::json(r#"{"balance":"0"}"#))
+}
+
+pub(super) async fn set_energy(
+    State(state): State<Arc<Gateway>>,
+    headers: axum::http::HeaderMap,
+    uri: axum::http::Uri,
+) -> Reply {
+    super::credentials::require(&state, &headers, &uri).await?;
+    Err(Failure::empty(StatusCode::UNAUTHORIZED))
+}
+
+/// Stricter than the reference, where every caller may credit himself (06 §8).
+pub(super) async fn add_energy(
+    State(state): State<Arc<Gateway>>,
+    headers: axum::http::HeaderMap,
+    uri: axum::http::Uri,
+    query: Query,
+) -> Reply {
+    super::credentials::require(&state, &headers, &uri).await?;
+    match query.text("amount")? {
+        Some(amount) if amount.parse::<u128>().is_err() => {
+            Err(Failure::empty(StatusCode::BAD_REQUEST))
+        }
+        Some(_) => Err(Failure::empty(StatusCode::UNAUTHORIZED)),
+        None => Ok(reply::json(r#"{"balance":"0"}"#)),
+    }
+}
+
+pub(super) async fn diagnostics() -> Reply {
+    let text = "this diagnostic is not supported; see /v1/metrics [LC0382]";
+    Err(Failure::text(StatusCode::NOT_IMPLEMENTED, text))
+}

@@ -1,0 +1,179 @@
+//! A new program for a database that runs (06 §5.3, 02 §14.1).
+
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use lightcone_control::{DatabaseRecord, HostType};
+use lightcone_database::{BackfillEnd, Begun, Policy, PreparedUpdate, ProgramBytes, UpdateError};
+use lightcone_node::auth::Caller;
+use lightcone_node::databases::{host_kind, CreateError, Running};
+use lightcone_node::permissions::Action;
+
+use super::confirmation::{self, Confirmation, Progress};
+use crate::gateway::Gateway;
+use crate::publishing::Turn;
+use crate::reply::Failure;
+
+/// What a publish asks for.
+pub(super) struct Update {
+    pub host_type: HostType,
+    pub policy: Policy,
+    pub confirmation_timeout: Duration,
+    pub program: ProgramBytes,
+}
+
+/// The turn is given back when the module is loaded.
+pub(super) async fn update_database(
+    state: &Gateway,
+    (record, caller): (DatabaseRecord, &Caller),
+    update: Update,
+    turn: Turn,
+) -> Result<(), Failure> {
+    let new_hash = update.program.hash();
+    let running = state.node.databases.get(&record).await?;
+    // Nothing to do, whatever else the request says (02 §14.1).
+    if running.handle.program_hash() == new_hash {
+        return Ok(());
+    }
+    let kind = host_kind(update.host_type);
+    let prepared = running.handle.prepare_update(update.program.clone(), kind);
+    let prepared = prepared.await.map_err(failure)?;
+    drop(turn);
+    // Only now, and only against other updates: loading may take long, and deleting waits for no update.
+    let lock = state.node.databases.lock_updates(&record.identity).await;
+    let record = state.node.record_of(&record.identity)?;
+    // He may have lost his role while his module was loaded.
+    state
+        .node
+        .check(&record, &caller.identity, Action::Update)?;
+    let running = state.node.databases.get(&record).await?;
+    if running.handle.program_hash() == new_hash {
+        return Ok(());
+    }
+    let begun = begin_to_replace(&record, &running, &update, prepared).await?;
+    let (backfill, answer) = match begun {
+        Replaced::Now(answer) => (None, answer),
+        Replaced::Later(end) => (Some(end), Ok(())),
+    };
+    let _lock = match backfill {
+        None => lock,
+        Some(end) => {
+            // It may take hours, in which others may look what a publish would do, or delete the database.
+            drop((lock, running));
+            end.wait().await.map_err(failure)?;
+            let lock = state.node.databases.lock_updates(&record.identity).await;
+            let current = state.node.control.database(&record.identity);
+            if current.is_none_or(|current| current.replica_id != record.replica_id) {
+                // It was deleted or cleared since.
+                return answer;
+            }
+            lock
+        }
+    };
+    note_program(state, record, update).await?;
+    answer
+}
+
+/// How far an update is.
+enum Replaced {
+    /// The new program runs; it may not be durable yet.
+    Now(Result<(), Failure>),
+    /// The rows are migrated first.
+    Later(BackfillEnd),
+}
+
+/// What went wrong before the new program was in place.
+pub(super) fn failure(error: UpdateError) -> Failure {
+    match error {
+        UpdateError::Rejected(list) => {
+            Failure::bad_request(format!("Database update rejected: {list}"))
+        }
+        UpdateError::Refused(reason) => {
+            Failure::bad_request(format!("Failed to create or update the database: {reason}"))
+        }
+        UpdateError::Cancelled => {
+            Failure::busy("Database update failed: transaction was cancelled")
+        }
+        UpdateError::Busy(text) => CreateError::Busy(text).into(),
+        UpdateError::Module(text) | UpdateError::Database(text) => Failure::internal(text),
+    }
+}
+
+async fn begin_to_replace(
+    record: &DatabaseRecord,
+    running: &Running,
+    update: &Update,
+    prepared: PreparedUpdate,
+) -> Result<Replaced, Failure> {
+    let new_hash = update.program.hash();
+    let progress = || {
+        if running.handle.program_hash() == new_hash {
+            Progress::InPlace
+        } else if running.handle.is_updating() || running.handle.is_backfilling() {
+            // Of another program's backfill the writer tells when it comes to it.
+            Progress::Begun
+        } else {
+            Progress::Waiting
+        }
+    };
+    let confirmation = confirmation::confirmed(
+        running.handle.begin_to_replace(prepared, update.policy),
+        progress,
+        update.confirmation_timeout,
+    )
+    .await;
+    let late = || {
+        let text = "Database update failed: timeout waiting for transaction confirmation";
+        Failure::text(StatusCode::GATEWAY_TIMEOUT, text)
+    };
+    match confirmation {
+        Confirmation::Ended {
+            outcome: Ok(Begun::Ended),
+            ..
+        } => Ok(Replaced::Now(Ok(()))),
+        Confirmation::Ended {
+            outcome: Ok(Begun::Backfill(end)),
+            ..
+        } => Ok(Replaced::Later(end)),
+        Confirmation::NotDurable => Ok(Replaced::Now(Err(late()))),
+        Confirmation::NotBegun => Err(late()),
+        Confirmation::Ended {
+            outcome: Err(error @ (UpdateError::Database(_) | UpdateError::Cancelled)),
+            in_place: true,
+        } => {
+            tracing::error!(database = %record.identity, ?error, "an update did not become durable");
+            let text = "Database update failed: database crashed while waiting for transaction confirmation";
+            Err(Failure::text(StatusCode::SERVICE_UNAVAILABLE, text))
+        }
+        Confirmation::Ended {
+            outcome: Err(error),
+            ..
+        } => Err(failure(error)),
+    }
+}
+
+/// The server's own notes of what runs.
+async fn note_program(
+    state: &Gateway,
+    mut record: DatabaseRecord,
+    update: Update,
+) -> Result<(), Failure> {
+    // Also of an update that is not durable yet: it is what runs now.
+    state
+        .node
+        .databases
+        .keep_program(&record, update.program)
+        .await;
+    if record.host_type != update.host_type {
+        // Against a deletion or a reset in this moment.
+        let _lock = state.node.databases.lock(&record.identity).await;
+        let current = state.node.control.database(&record.identity);
+        if current.is_some_and(|current| current.replica_id == record.replica_id) {
+            record.host_type = update.host_type;
+            state
+                .control(move |control| control.update_database(&record))
+                .await?;
+        }
+    }
+    Ok(())
+}

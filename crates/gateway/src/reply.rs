@@ -1,0 +1,204 @@
+//! Responses with the exact content types and error bodies of 06 §1.
+
+use std::future::Future;
+
+use axum::body::Body;
+use axum::http::{header, HeaderName, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde_json::Value;
+
+use lightcone_control::ControlError;
+use lightcone_database::SqlError;
+use lightcone_node::databases::{CreateError, OpenError};
+use lightcone_node::permissions::NotAuthorized;
+use lightcone_node::NotFound;
+
+pub(crate) const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+/// Without a charset: the reference's command line compares it literally.
+pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// A refused request: a status and a body.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    status: StatusCode,
+    content_type: Option<HeaderValue>,
+    body: String,
+    headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+pub(crate) type Reply = Result<Response, Failure>;
+
+impl Failure {
+    fn new(status: StatusCode, content_type: Option<HeaderValue>, body: String) -> Failure {
+        Failure {
+            status,
+            content_type,
+            body,
+            headers: Vec::new(),
+        }
+    }
+
+    pub(crate) fn text(status: StatusCode, body: impl Into<String>) -> Failure {
+        Failure::new(status, Some(TEXT), body.into())
+    }
+
+    pub(crate) fn json(status: StatusCode, body: Value) -> Failure {
+        Failure::new(status, Some(JSON), body.to_string())
+    }
+
+    pub(crate) fn empty(status: StatusCode) -> Failure {
+        Failure::new(status, None, String::new())
+    }
+
+    pub(crate) fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Failure {
+        self.headers.push((name, value));
+        self
+    }
+
+    pub(crate) fn bad_request(body: impl Into<String>) -> Failure {
+        Failure::text(StatusCode::BAD_REQUEST, body)
+    }
+
+    pub(crate) fn internal(body: impl Into<String>) -> Failure {
+        Failure::text(StatusCode::INTERNAL_SERVER_ERROR, body)
+    }
+
+    /// The server cannot do it now.
+    pub(crate) fn busy(body: impl Into<String>) -> Failure {
+        Failure::text(StatusCode::SERVICE_UNAVAILABLE, body)
+    }
+
+    /// The same, with when to try again.
+    pub(crate) fn busy_for(retry_seconds: u64, body: impl Into<String>) -> Failure {
+        Failure::busy(body).with_header(header::RETRY_AFTER, HeaderValue::from(retry_seconds))
+    }
+}
+
+/// The answer when work for it panicked.
+pub(crate) fn stopped() -> Failure {
+    Failure::internal("the operation stopped; see the server's log [LC0120]")
+}
+
+/// Work that runs to its end even if the client goes away, so that nothing stays half made.
+pub(crate) async fn detached<T: Send + 'static>(
+    work: impl Future<Output = Result<T, Failure>> + Send + 'static,
+) -> Result<T, Failure> {
+    tokio::spawn(work).await.unwrap_or_else(|_| Err(stopped()))
+}
+
+/// Work that would keep a network thread for too long.
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Failure> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|_| stopped())
+}
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        let mut response = Response::new(Body::from(self.body));
+        *response.status_mut() = self.status;
+        if let Some(content_type) = self.content_type {
+            response
+                .headers_mut()
+                .insert(header::CONTENT_TYPE, content_type);
+        }
+        response.headers_mut().extend(self.headers);
+        response
+    }
+}
+
+impl From<SqlError> for Failure {
+    fn from(error: SqlError) -> Self {
+        match error {
+            SqlError::ConnectRejected(message) => Failure::text(StatusCode::FORBIDDEN, message),
+            SqlError::Writes => Failure::text(StatusCode::FORBIDDEN, "the statement writes"),
+            SqlError::Query(message) | SqlError::NotCompiled(message) => {
+                Failure::bad_request(message)
+            }
+            SqlError::Busy(message) => Failure::busy(message),
+            SqlError::ModuleGone => Failure::text(StatusCode::NOT_FOUND, "no such module"),
+            SqlError::Database(message) => Failure::internal(message),
+        }
+    }
+}
+
+impl From<NotFound> for Failure {
+    fn from(error: NotFound) -> Self {
+        Failure::text(StatusCode::NOT_FOUND, error.to_string())
+    }
+}
+
+impl From<NotAuthorized> for Failure {
+    fn from(error: NotAuthorized) -> Self {
+        Failure::text(StatusCode::FORBIDDEN, error.to_string())
+    }
+}
+
+impl From<OpenError> for Failure {
+    fn from(error: OpenError) -> Self {
+        match error {
+            OpenError::Gone => NotFound::Database.into(),
+            OpenError::Failed(reason) => Failure::internal(reason),
+        }
+    }
+}
+
+impl From<CreateError> for Failure {
+    fn from(error: CreateError) -> Self {
+        match error {
+            CreateError::Busy(reason) => Failure::busy_for(10, reason),
+            CreateError::Failed(reason) => Failure::internal(reason),
+        }
+    }
+}
+
+impl From<ControlError> for Failure {
+    fn from(error: ControlError) -> Self {
+        match error {
+            ControlError::NameOfAnother(name) => {
+                let body = serde_json::json!({ "PermissionDenied": { "name": name } });
+                Failure::json(StatusCode::UNAUTHORIZED, body)
+            }
+            // Trying again does not help.
+            error @ (ControlError::FoundedByAnother(_)
+            | ControlError::FoundersForgotten
+            | ControlError::TooManyOfOwner { .. }
+            | ControlError::TooManyNames { .. }) => {
+                Failure::text(StatusCode::FORBIDDEN, error.to_string())
+            }
+            error @ (ControlError::TooManyDatabases(_) | ControlError::NoMoreNames(_)) => {
+                Failure::text(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
+            }
+            ControlError::Gone(_) => NotFound::Database.into(),
+            error @ ControlError::TooManyCollaborators => Failure::bad_request(error.to_string()),
+            error => Failure::internal(error.to_string()),
+        }
+    }
+}
+
+pub(crate) fn text(body: impl Into<Body>) -> Response {
+    with_type(TEXT, body)
+}
+
+pub(crate) fn json(body: impl Into<Body>) -> Response {
+    with_type(JSON, body)
+}
+
+pub(crate) fn json_value(value: &Value) -> Response {
+    json(value.to_string())
+}
+
+pub(crate) fn with_type(content_type: HeaderValue, body: impl Into<Body>) -> Response {
+    let mut response = Response::new(body.into());
+    response
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, content_type);
+    response
+}
+
+pub(crate) fn empty(status: StatusCode) -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = status;
+    response
+}

@@ -1,0 +1,216 @@
+//! One client's connection after the 101: a reader and a writer that take turns on one task (05 §2.7, §3). Small messages are written by
+//! couriers, beside it.
+
+use std::future::Future;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::Arc;
+
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
+use lightcone_control::DatabaseRecord;
+use lightcone_database::{ConnectError, ConnectRequest, Rights};
+use lightcone_limits::CompressionChoice;
+use lightcone_node::auth::Caller;
+use lightcone_node::config::Config;
+use lightcone_node::databases::Running;
+use lightcone_node::metrics::{add, DatabaseCounters, Gauge, SizesSeen};
+use lightcone_node::network::ConnectionSlot;
+use lightcone_types::ConnectionId;
+use lightcone_wire::{Compression, CompressionPolicy, Protocol};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use super::clock::watch_clock;
+use super::frame::{self, ClosePayload, FrameReader};
+use super::reader::Reader;
+use super::signals::{ConnectionEnd, Signals};
+use super::writer::{SharedWriter, Writer};
+use crate::budget::Charge;
+use crate::gateway::Gateway;
+use crate::io::StallGuard;
+use crate::pace::Pace;
+
+/// An accepted client.
+pub(super) struct Client {
+    pub caller: Caller,
+    pub record: DatabaseRecord,
+    pub rights: Rights,
+    pub connection_id: ConnectionId,
+    pub protocol: Protocol,
+    pub compression: Compression,
+    pub confirmed: bool,
+    pub running: Running,
+    /// Counts the connection as long as it is open.
+    pub slot: ConnectionSlot,
+}
+
+/// Tells a client that was not let in why, and waits until it has gone: what it sent meanwhile is thrown away.
+async fn say_close(stream: &mut TcpStream, reason: String) -> std::io::Result<()> {
+    let mut close = Vec::new();
+    frame::put_close(&mut close, &ClosePayload::Reason(1008, reason));
+    stream.write_all(&close).await?;
+    stream.shutdown().await?;
+    let mut ignored = [0; 1024];
+    while stream.read(&mut ignored).await? > 0 {}
+    Ok(())
+}
+
+/// Waits for the upgrade, connects to the database and serves the client to its end.
+pub(super) async fn serve(state: Arc<Gateway>, client: Client, upgrade: OnUpgrade) {
+    let Ok(Ok(upgraded)) =
+        tokio::time::timeout(state.node.config.limits.header_timeout, upgrade).await
+    else {
+        return;
+    };
+    let Ok(parts) =
+        hyper_util::server::conn::auto::upgrade::downcast::<TokioIo<StallGuard>>(upgraded)
+    else {
+        tracing::error!("an upgraded connection is not a TCP stream");
+        return;
+    };
+    let (mut stream, received) = (parts.io.into_inner().into_inner(), parts.read_buf);
+    let Client {
+        running, mut slot, ..
+    } = client;
+    let request = ConnectRequest {
+        identity: client.caller.identity,
+        rights: client.rights,
+        connection_id: client.connection_id,
+        jwt_payload: client.caller.jwt_payload,
+        confirmed: client.confirmed,
+        protocol: client.protocol,
+        token: client.caller.token,
+    };
+    let (counters, connected) = (
+        running.counters.clone(),
+        running.handle.connect(request).await,
+    );
+    drop(running);
+    let connection = match connected {
+        Ok(connection) => connection,
+        Err(error) => return refuse(&state, &counters, &mut stream, error).await,
+    };
+    // Taking rights away ends open connections; this one may have been opened in that moment.
+    let identity = client.caller.identity;
+    if state.node.rights(&client.record, &identity) < client.rights {
+        return;
+    }
+    add(&counters.clients_spawned, 1);
+    let _connected = Gauge::enter(&counters.clients_connected);
+    let signals = Arc::new(Signals::default());
+    let cut = connection.outgoing.cut_signal();
+    let (read_half, write_half) = stream.into_split();
+    let reader = Reader {
+        frames: FrameReader::new(&received, state.node.config.limits.message_bytes_max),
+        charge: Charge::none(&state.buffered_bytes),
+        stream: read_half,
+        sender: connection.sender,
+        signals: &signals,
+        counters: &counters,
+        protocol: client.protocol,
+    };
+    let writer = Writer {
+        stream: write_half,
+        outgoing: connection.outgoing,
+        signals: signals.clone(),
+        counters: counters.clone(),
+        protocol: client.protocol,
+        asked: client.compression,
+        policy: compression_policy(state.node.config.websocket.compression),
+        stall_timeout: state.node.config.websocket.idle_timeout,
+        out: Vec::new(),
+        held: Vec::new(),
+        sizes: SizesSeen::default(),
+        compressing: state.making.clone(),
+    };
+    let writer = SharedWriter::new(writer, slot.place.courier.clone());
+    let stopped = async {
+        tokio::select! {
+            // The writer would not notice while it waits for a client that does not read.
+            () = cut.wait() => {}
+            _ = slot.stopped() => {}
+        }
+    };
+    count_end(
+        &counters,
+        run(&state.node.config, &signals, reader, &writer, stopped).await,
+    );
+}
+
+/// How the server's choice changes what a client asked for.
+fn compression_policy(choice: CompressionChoice) -> CompressionPolicy {
+    match choice {
+        CompressionChoice::Off => CompressionPolicy::Never,
+        CompressionChoice::KeepOrder => CompressionPolicy::KeepOrder,
+        CompressionChoice::AsAsked => CompressionPolicy::AsAsked,
+    }
+}
+
+/// A client that is not let in is dropped without a Close and without any message (05 §2.7).
+async fn refuse(
+    state: &Gateway,
+    counters: &DatabaseCounters,
+    stream: &mut TcpStream,
+    error: ConnectError,
+) {
+    if !matches!(error, ConnectError::Closed) {
+        add(&counters.clients_rejected, 1);
+    }
+    tracing::debug!(%error, "client refused");
+    if let ConnectError::InUse(reason) = error {
+        // The client is at fault and can mend it, so it hears why; the chapter leaves this case to us.
+        let timeout = state.node.config.websocket.close_handshake_timeout;
+        let _ = tokio::time::timeout(timeout, say_close(stream, reason)).await;
+    }
+}
+
+/// Reader, writer and clock, until one of them ends the connection or it is `stopped`.
+async fn run(
+    config: &Config,
+    signals: &Signals,
+    reader: Reader<'_>,
+    writer: &SharedWriter,
+    stopped: impl Future<Output = ()>,
+) -> ConnectionEnd {
+    let settings = &config.websocket;
+    let (ping, idle) = (settings.ping_interval, settings.idle_timeout);
+    let (reader, writer) = (reader.run(), writer.run());
+    let clock = watch_clock(signals, ping, idle, Pace::of(&config.limits));
+    tokio::pin!(reader, writer, clock, stopped);
+    let end = tokio::select! {
+        biased;
+        end = &mut writer => end,
+        end = &mut reader => end,
+        end = &mut clock => end,
+        () = &mut stopped => ConnectionEnd::Dropped,
+    };
+    if end != ConnectionEnd::CloseSent {
+        return end;
+    }
+    if signals.closed_by_client.load(Relaxed) {
+        return ConnectionEnd::CloseReceived;
+    }
+    // The client's Close is awaited for a while.
+    match tokio::time::timeout(settings.close_handshake_timeout, &mut reader).await {
+        Ok(ConnectionEnd::CloseReceived) | Err(_) => ConnectionEnd::CloseSent,
+        Ok(other) => other,
+    }
+}
+
+fn count_end(counters: &DatabaseCounters, end: ConnectionEnd) {
+    let (ended, cause) = match end {
+        ConnectionEnd::CloseReceived => {
+            (&counters.clients_closed, &counters.disconnects_client_close)
+        }
+        ConnectionEnd::CloseSent => (&counters.clients_closed, &counters.disconnects_server_close),
+        ConnectionEnd::Idle => (
+            &counters.clients_idle_timed_out,
+            &counters.disconnects_error,
+        ),
+        ConnectionEnd::Gone | ConnectionEnd::Dropped => {
+            (&counters.clients_aborted, &counters.disconnects_error)
+        }
+    };
+    add(ended, 1);
+    add(cause, 1);
+}

@@ -1,0 +1,171 @@
+//! The WebSocket endpoint (chapter 05): the handshake here, frames and the running connection below.
+
+mod clock;
+mod connection;
+pub mod frame;
+mod reader;
+mod signals;
+mod writer;
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{header, HeaderMap, HeaderValue, StatusCode};
+use axum::Extension;
+use base64::Engine as _;
+use lightcone_node::auth::Caller;
+use lightcone_node::network::{timed, ConnectionSlot};
+use lightcone_types::ConnectionId;
+use lightcone_wire::{Compression, Protocol};
+use sha1::Digest as _;
+
+use crate::gateway::Gateway;
+use crate::http::{wrong_query, DatabasePath, Query};
+use crate::reply::{Failure, Reply};
+
+/// The parameters of a subscribe request (05 §2.2).
+struct Parameters {
+    compression: Compression,
+    confirmed: bool,
+    connection_id: Option<ConnectionId>,
+}
+
+impl Parameters {
+    fn parse(query: &Query) -> Result<Parameters, Failure> {
+        let compressions = [Compression::None, Compression::Brotli, Compression::Gzip]
+            .map(|each| (each.query_value(), each));
+        // Accepted because clients send it; it only ever meant something in version 1.
+        query.boolean("light")?;
+        Ok(Parameters {
+            compression: query
+                .word("compression", &compressions)?
+                .unwrap_or(Compression::Brotli),
+            confirmed: query.boolean("confirmed")?.unwrap_or(true),
+            connection_id: query.parsed("connection_id", |text| {
+                ConnectionId::from_hex(text).map_err(|error| error.to_string())
+            })?,
+        })
+    }
+}
+
+/// GET `/v1/database/:n/subscribe`. The order of the checks is that of 05 §2.6.
+pub(crate) async fn subscribe(
+    State(state): State<Arc<Gateway>>,
+    DatabasePath(path): DatabasePath,
+    query: Query,
+    Extension(caller): Extension<Caller>,
+    Extension(slot): Extension<ConnectionSlot>,
+    mut request: Request,
+) -> Reply {
+    let parameters = Parameters::parse(&query)?;
+    let accept = check_upgrade(request.headers())?;
+    let connection_id = match parameters.connection_id {
+        Some(id) if id.is_zero() => {
+            return Err(Failure::bad_request(
+                "Invalid connection ID: the all-zeros ConnectionId is reserved.",
+            ))
+        }
+        Some(id) => id,
+        None => random_connection_id(),
+    };
+    let record = state.node.record(&path)?;
+    let offers = request.headers().get_all(header::SEC_WEBSOCKET_PROTOCOL);
+    let protocol = Protocol::select(offers.iter().filter_map(|value| value.to_str().ok()))
+        .ok_or_else(|| Failure::bad_request("no valid protocol selected"))?;
+    let running = state.node.databases.get(&record).await?;
+
+    let upgrade = hyper::upgrade::on(&mut request);
+    let client = connection::Client {
+        rights: state.node.rights(&record, &caller.identity),
+        record,
+        caller,
+        connection_id,
+        protocol,
+        compression: parameters.compression,
+        confirmed: parameters.confirmed,
+        running,
+        slot,
+    };
+    let polls = state.node.counters.polls.clone();
+    tokio::spawn(timed(polls, connection::serve(state, client, upgrade)));
+
+    let mut response = axum::response::Response::new(Body::empty());
+    *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    let headers = response.headers_mut();
+    headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
+    headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+    headers.insert(header::SEC_WEBSOCKET_ACCEPT, accept);
+    headers.insert(
+        header::SEC_WEBSOCKET_PROTOCOL,
+        HeaderValue::from_static(protocol.token()),
+    );
+    Ok(response)
+}
+
+fn random_connection_id() -> ConnectionId {
+    loop {
+        let id = ConnectionId::from_random(rand::random());
+        if !id.is_zero() {
+            return id;
+        }
+    }
+}
+
+/// Checks the upgrade headers and answers the value of `Sec-WebSocket-Accept`.
+fn check_upgrade(headers: &HeaderMap) -> Result<HeaderValue, Failure> {
+    let has_token = |name, token: &str| {
+        let mut values = headers
+            .get_all(name)
+            .iter()
+            .filter_map(|value| value.to_str().ok());
+        values.any(|value: &str| {
+            value
+                .split(',')
+                .any(|part| part.trim().eq_ignore_ascii_case(token))
+        })
+    };
+    if !has_token(header::CONNECTION, "upgrade") || !has_token(header::UPGRADE, "websocket") {
+        let failure = Failure::text(
+            StatusCode::UPGRADE_REQUIRED,
+            "This service requires use of the websocket protocol",
+        );
+        return Err(failure
+            .with_header(header::CONNECTION, HeaderValue::from_static("upgrade"))
+            .with_header(header::UPGRADE, HeaderValue::from_static("websocket")));
+    }
+    if headers
+        .get(header::SEC_WEBSOCKET_VERSION)
+        .map(HeaderValue::as_bytes)
+        != Some(b"13")
+    {
+        return Err(Failure::bad_request(
+            "`Sec-WebSocket-Version` header did not include '13'",
+        ));
+    }
+    let key = headers
+        .get(header::SEC_WEBSOCKET_KEY)
+        .ok_or_else(|| Failure::bad_request("`Sec-WebSocket-Key` header missing"))?;
+    HeaderValue::from_str(&accept_value(key.as_bytes()))
+        .map_err(|error| wrong_query(error.to_string()))
+}
+
+/// RFC 6455 §4.2.2.
+fn accept_value(key: &[u8]) -> String {
+    let mut hash = sha1::Sha1::new();
+    hash.update(key);
+    hash.update(b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11");
+    base64::engine::general_purpose::STANDARD.encode(hash.finalize())
+}
+
+#[cfg(test)]
+mod tests {
+    /// RFC 6455 §1.3.
+    #[test]
+    fn accept() {
+        assert_eq!(
+            super::accept_value(b"dGhlIHNhbXBsZSBub25jZQ=="),
+            "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="
+        );
+    }
+}

@@ -1,0 +1,535 @@
+//! The databases that are running in this process: opened at their first use, each in its replica directory.
+
+pub mod limits;
+mod name_locks;
+pub(crate) mod orphans;
+mod running;
+
+use std::collections::{HashMap, HashSet};
+use std::convert::Infallible;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use lightcone_control::{ControlDb, ControlError, DatabaseRecord, HostType};
+use lightcone_database::{
+    Commons, DatabaseHandle, DatabaseOptions, Engines, Error as DatabaseError, Holder, HostKind,
+    Limits, Loads, ProgramBytes, ShutdownReason,
+};
+use lightcone_storage::DiskReserve;
+use lightcone_types::Identity;
+use parking_lot::RwLock;
+
+use crate::data_dir::DataDir;
+use crate::metrics::{Left, Looks};
+use name_locks::{NameLock, NameLocks};
+use running::{end, SHUTDOWN_TIMEOUT};
+
+pub use running::{Running, Started};
+
+/// A database that would not open is not tried again sooner.
+const RETRY_AFTER: Duration = Duration::from_secs(3);
+pub(crate) const PROGRAM_FILE: &str = "program";
+const STOPPED: &str =
+    "the database stopped while it was being opened; see the server's log [LC0120]";
+
+/// Why a database was not created.
+#[derive(Debug)]
+pub enum CreateError {
+    /// No more modules are loaded now.
+    Busy(String),
+    Failed(String),
+}
+
+/// Why a database does not run.
+#[derive(Debug)]
+pub enum OpenError {
+    /// It was deleted in this moment, or the server is stopping.
+    Gone,
+    Failed(String),
+}
+
+/// The running databases; after `closed` no more are added.
+#[derive(Default)]
+struct Open {
+    closed: bool,
+    databases: HashMap<Identity, Running>,
+    left: Left,
+}
+
+impl Open {
+    /// Has the database a series already, or is there room for one more?
+    fn may_have_series(&self, identity: &Identity, series_max: usize) -> bool {
+        if let Some(before) = self.databases.get(identity) {
+            if before.has_series {
+                return true;
+            }
+        }
+        let databases = self.databases.values();
+        databases.filter(|running| running.has_series).count() < series_max
+    }
+}
+
+/// What all databases of a server share.
+pub struct ServerWide {
+    pub commons: Arc<Commons>,
+    pub loads: Arc<Loads>,
+    pub disk: Arc<DiskReserve>,
+    /// Most databases that have series of their own in the metrics.
+    pub series_max: usize,
+}
+
+pub struct Databases {
+    data_dir: DataDir,
+    control: Arc<ControlDb>,
+    in_memory: bool,
+    engines: Engines,
+    limits: Limits,
+    shared: ServerWide,
+    running: RwLock<Open>,
+    failed: RwLock<HashMap<Identity, (Instant, String)>>,
+    /// It is unknown whether these still exist: see [`Databases::suspend`].
+    suspended: RwLock<HashSet<Identity>>,
+    /// Opening, deleting and putting a database into place exclude each other. No new program is loaded under this lock.
+    locks: NameLocks,
+    /// Updates of one database exclude each other.
+    update_locks: NameLocks,
+}
+
+/// How a database runs the programs of a record.
+pub fn host_kind(of: HostType) -> HostKind {
+    match of {
+        HostType::Wasm => HostKind::Wasm,
+        HostType::Js => HostKind::Js,
+    }
+}
+
+impl Databases {
+    pub fn new(
+        data_dir: DataDir,
+        control: Arc<ControlDb>,
+        in_memory: bool,
+        engines: Engines,
+        limits: Limits,
+        shared: ServerWide,
+    ) -> Arc<Databases> {
+        Arc::new(Databases {
+            data_dir,
+            control,
+            in_memory,
+            engines,
+            limits,
+            shared,
+            running: RwLock::default(),
+            failed: RwLock::default(),
+            suspended: RwLock::default(),
+            locks: NameLocks::default(),
+            update_locks: NameLocks::default(),
+        })
+    }
+
+    /// Bytes that clients have asked for and not yet taken.
+    pub fn clients_bytes(&self) -> usize {
+        self.shared.commons.clients_bytes()
+    }
+
+    /// The account of a client that may use several databases, or none yet.
+    pub fn holder(&self) -> Holder {
+        self.shared.commons.holder(&self.limits)
+    }
+
+    /// Keeps every other change of this database out. Hold it shortly: module code that is not stored yet never runs under it.
+    pub async fn lock(&self, identity: &Identity) -> NameLock {
+        self.locks.lock(identity).await
+    }
+
+    /// Keeps other updates of this database out, and nothing else.
+    pub async fn lock_updates(&self, identity: &Identity) -> NameLock {
+        self.update_locks.lock(identity).await
+    }
+
+    /// What publishes leave free of the disk.
+    pub fn disk(&self) -> &DiskReserve {
+        &self.shared.disk
+    }
+
+    /// What a new segment of a database's log takes of the disk before anything is in it.
+    pub fn new_segment_bytes(&self) -> u64 {
+        match self.limits.log_preallocate {
+            true => self.limits.log_segment_bytes,
+            false => 0,
+        }
+    }
+
+    /// The threads that load modules.
+    pub fn loads(&self) -> &Arc<Loads> {
+        &self.shared.loads
+    }
+
+    /// The database, unless it is not open or failed; a failed one is opened again from its log.
+    pub fn running(&self, identity: &Identity) -> Option<Running> {
+        let open = self.running.read();
+        let running = open.databases.get(identity);
+        running
+            .filter(|running| running.handle.is_running())
+            .cloned()
+    }
+
+    /// All that are open. `look` sees what closed ones have left, at the same moment.
+    pub(crate) fn running_beside(&self, look: impl FnOnce(&Left)) -> Vec<(Identity, Running)> {
+        let open = self.running.read();
+        look(&open.left);
+        let all = open.databases.iter();
+        all.map(|(id, running)| (*id, running.clone())).collect()
+    }
+
+    /// The running database of a record, opened if need be.
+    pub async fn get(self: &Arc<Self>, record: &DatabaseRecord) -> Result<Running, OpenError> {
+        if let Some(running) = self.running(&record.identity) {
+            return Ok(running);
+        }
+        let lock = self.lock(&record.identity).await;
+        let (databases, identity) = (self.clone(), record.identity);
+        // In a task of its own: a request that is given up must not leave behind an opened database that is not in the list.
+        let opening = tokio::spawn(async move {
+            let _lock = lock;
+            databases.open(&identity).await
+        });
+        let opened = opening.await;
+        opened.unwrap_or_else(|_| Err(OpenError::Failed(STOPPED.to_owned())))
+    }
+
+    /// Opens a database, unless it runs or was deleted meanwhile. For a caller who holds its lock.
+    async fn open(&self, identity: &Identity) -> Result<Running, OpenError> {
+        if let Some(running) = self.running(identity) {
+            return Ok(running);
+        }
+        if self.running.read().closed {
+            return Err(OpenError::Gone);
+        }
+        if self.suspended.read().contains(identity) {
+            let control = self.control.clone();
+            let settled = blocking(move || control.settle()).await;
+            settled.map_err(OpenError::Failed)?;
+            self.suspended.write().remove(identity);
+        }
+        match self.control.database(identity) {
+            Some(record) => self.open_record(&record).await,
+            None => Err(OpenError::Gone),
+        }
+    }
+
+    async fn open_record(&self, record: &DatabaseRecord) -> Result<Running, OpenError> {
+        if let Some((at, reason)) = self.failed.read().get(&record.identity) {
+            if at.elapsed() < RETRY_AFTER {
+                return Err(OpenError::Failed(reason.clone()));
+            }
+        }
+        // One that failed may still hold its log.
+        let failed = self
+            .running
+            .read()
+            .databases
+            .get(&record.identity)
+            .map(|running| running.handle.clone());
+        if let Some(failed) = failed {
+            let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, failed.ended()).await;
+        }
+        let options = self.options(record);
+        let kind = host_kind(record.host_type);
+        let identity = record.identity;
+        let opened = blocking(move || {
+            open_replica(options, kind).map(|handle| Started::new(identity, handle))
+        });
+        match opened.await {
+            // A stop of the server waits for the openings that are under way.
+            Ok(started) if self.running.read().closed => {
+                end(&identity, started.into_handle(), ShutdownReason::ServerStop).await;
+                Err(OpenError::Gone)
+            }
+            Ok(started) => Ok(self.insert(started)),
+            Err(reason) => {
+                tracing::error!(database = %identity, reason, "a database cannot be opened");
+                self.failed
+                    .write()
+                    .insert(identity, (Instant::now(), reason.clone()));
+                Err(OpenError::Failed(reason))
+            }
+        }
+    }
+
+    /// Creates the data of a new database or replica. It is not yet the running one: see [`Databases::insert`].
+    pub async fn create(
+        &self,
+        record: &DatabaseRecord,
+        program: ProgramBytes,
+    ) -> Result<Started, CreateError> {
+        let options = self.options(record);
+        let (identity, kind) = (record.identity, host_kind(record.host_type));
+        let kept = self.in_memory.then(|| program.clone());
+        let created = blocking(move || {
+            let created = create_replica(options, program, kind);
+            Ok::<_, Infallible>(created.map(|handle| Started::new(identity, handle)))
+        });
+        let created = created.await.map_err(CreateError::Failed)??;
+        if let Some(program) = kept {
+            self.keep_program(record, program).await;
+        }
+        Ok(created)
+    }
+
+    /// In memory mode, a restarted server starts the databases anew from their programs (07 §11.1).
+    pub async fn keep_program(&self, record: &DatabaseRecord, program: ProgramBytes) {
+        if !self.in_memory {
+            return;
+        }
+        let directory = self.data_dir.replica(record.replica_id);
+        let kept = blocking(move || {
+            lightcone_storage::disk().create_directory(&directory)?;
+            std::fs::write(directory.join(PROGRAM_FILE), &*program)
+        });
+        if let Err(reason) = kept.await {
+            tracing::warn!(
+                reason,
+                "the program of an in-memory database cannot be kept for a restart"
+            );
+        }
+    }
+
+    /// The end of the newest module log on disk, for a database that does not run. Blocks.
+    pub fn stored_log(&self, record: &DatabaseRecord, num_lines: Option<u32>) -> Option<Vec<u8>> {
+        let directory = self.data_dir.replica(record.replica_id);
+        lightcone_database::ModuleLog::stored_tail(&directory, num_lines)
+    }
+
+    /// Makes a started database the running one.
+    pub fn insert(&self, started: Started) -> Running {
+        let identity = started.identity;
+        self.failed.write().remove(&identity);
+        let mut open = self.running.write();
+        let running = Running {
+            handle: started.into_handle(),
+            counters: Arc::default(),
+            has_series: open.may_have_series(&identity, self.shared.series_max),
+            looks: Looks::default(),
+        };
+        if open.closed {
+            let handle = running.handle.clone();
+            tokio::spawn(async move { end(&identity, handle, ShutdownReason::ServerStop).await });
+        } else if let Some(before) = open.databases.insert(identity, running.clone()) {
+            open.left.add(&before);
+        }
+        drop(open);
+        running
+    }
+
+    /// The databases that may have scheduled calls, whether or not they are open. Reads the disk.
+    pub(crate) fn scheduled(&self) -> Vec<DatabaseRecord> {
+        let mut records = self.control.databases();
+        records.retain(|record| self.may_be_scheduled(record));
+        records
+    }
+
+    /// False if the database was closed with nothing planned, or can plan nothing.
+    pub(crate) fn may_be_scheduled(&self, record: &DatabaseRecord) -> bool {
+        let directory = self.data_dir.replica(record.replica_id);
+        !directory
+            .join(lightcone_database::NO_SCHEDULES_FILE)
+            .exists()
+    }
+
+    pub(crate) fn is_open(&self, identity: &Identity) -> bool {
+        self.running(identity).is_some()
+    }
+
+    /// Databases that ended by themselves, because of a bug.
+    pub(crate) fn ended(&self) -> Vec<Identity> {
+        self.identities_of(|running| !running.handle.is_running())
+    }
+
+    /// Databases that take no writes for a reason that may pass.
+    pub(crate) fn read_only_for_now(&self) -> Vec<Identity> {
+        self.identities_of(|running| running.handle.may_work_again())
+    }
+
+    fn identities_of(&self, are: impl Fn(&Running) -> bool) -> Vec<Identity> {
+        let open = self.running.read();
+        let found = open.databases.iter().filter(|(_, running)| are(running));
+        found.map(|(identity, _)| *identity).collect()
+    }
+
+    /// Opens a database anew from its log that is read-only for a reason that has passed: the disk takes data again.
+    pub(crate) async fn reopen(&self, identity: &Identity) {
+        let _lock = self.lock(identity).await;
+        let Some(record) = self.control.database(identity) else {
+            return;
+        };
+        let Some(running) = self.running(identity) else {
+            return;
+        };
+        if !running.handle.may_work_again() {
+            return;
+        }
+        let tried = running.handle.clone();
+        if let Err(reason) = blocking(move || tried.try_disk()).await {
+            tracing::debug!(database = %identity, reason, "a read-only database stays so");
+            return;
+        }
+        tracing::info!(database = %identity, "the disk takes data again; a read-only database is opened anew");
+        end(identity, running.handle, ShutdownReason::Reopen).await;
+        // Why it does not open is logged there; the next request tries again.
+        let _ = self.open_record(&record).await;
+    }
+
+    /// Ends a created database that did not become the running one, and removes its files.
+    pub async fn discard(&self, record: &DatabaseRecord, started: Started) {
+        end(
+            &record.identity,
+            started.into_handle(),
+            ShutdownReason::Deleted,
+        )
+        .await;
+        remove_directory(self.data_dir.replica(record.replica_id)).await;
+    }
+
+    /// The same, because its record could not be written. Where that is unknown, the files stay: what is known after a
+    /// restart decides over them.
+    pub async fn give_up(&self, record: &DatabaseRecord, started: Started, error: &ControlError) {
+        if error.is_unknown() {
+            tracing::error!(database = %record.identity, replica = record.replica_id, %error, "a new database is kept until it is known whether it is there");
+            end(
+                &record.identity,
+                started.into_handle(),
+                ShutdownReason::Suspended,
+            )
+            .await;
+        } else {
+            self.discard(record, started).await;
+        }
+    }
+
+    /// Ends a database that may not exist any more: the control database failed, so it is unknown. It opens again,
+    /// if it exists, when that can be read: what it would acknowledge until then might be lost.
+    pub async fn suspend(&self, identity: &Identity) {
+        self.suspended.write().insert(*identity);
+        let running = self.running.read().databases.get(identity).cloned();
+        if let Some(running) = running {
+            end(identity, running.handle, ShutdownReason::Suspended).await;
+        }
+    }
+
+    /// Ends a database and removes the files of its replica.
+    pub async fn remove(&self, record: &DatabaseRecord) {
+        let running = self.take(&record.identity);
+        self.failed.write().remove(&record.identity);
+        if let Some(running) = running {
+            end(&record.identity, running.handle, ShutdownReason::Deleted).await;
+        }
+        remove_directory(self.data_dir.replica(record.replica_id)).await;
+    }
+
+    /// It is among the running ones no more.
+    fn take(&self, identity: &Identity) -> Option<Running> {
+        let mut open = self.running.write();
+        let running = open.databases.remove(identity)?;
+        open.left.add(&running);
+        Some(running)
+    }
+
+    /// Ends every database, all at once.
+    pub async fn shutdown(&self) {
+        self.shared.loads.stop();
+        let open = Open {
+            closed: true,
+            ..Open::default()
+        };
+        let running = std::mem::replace(&mut *self.running.write(), open).databases;
+        let mut ending = tokio::task::JoinSet::new();
+        for (identity, running) in running {
+            ending.spawn(async move {
+                end(&identity, running.handle, ShutdownReason::ServerStop).await
+            });
+        }
+        ending.join_all().await;
+    }
+
+    fn options(&self, record: &DatabaseRecord) -> DatabaseOptions {
+        DatabaseOptions {
+            directory: self.data_dir.replica(record.replica_id),
+            identity: record.identity,
+            owner: record.owner,
+            in_memory: self.in_memory,
+            limits: self.limits.clone(),
+            engines: self.engines.clone(),
+            commons: self.shared.commons.clone(),
+            storage: lightcone_database::disk(),
+            loads: self.shared.loads.clone(),
+            disk: self.shared.disk.clone(),
+        }
+    }
+}
+
+/// Opens what is on the disk. Blocks.
+fn open_replica(options: DatabaseOptions, kind: HostKind) -> Result<DatabaseHandle, DatabaseError> {
+    if !options.in_memory {
+        return DatabaseHandle::open(options);
+    }
+    let program = std::fs::read(options.directory.join(PROGRAM_FILE)).map_err(|error| {
+        DatabaseError::Other(format!(
+            "the program of an in-memory database is lost: {error}"
+        ))
+    })?;
+    DatabaseHandle::create(options, program, kind)
+}
+
+/// Creates a database in a new directory, which is removed again if this fails. Blocks.
+fn create_replica(
+    options: DatabaseOptions,
+    program: ProgramBytes,
+    kind: HostKind,
+) -> Result<DatabaseHandle, CreateError> {
+    let directory = options.directory.clone();
+    let shown = directory.display();
+    options
+        .storage
+        .make_directory(&directory)
+        .map_err(|error| match error.kind() {
+            std::io::ErrorKind::AlreadyExists => CreateError::Failed(format!(
+                "the directory {shown} is there already and is not this server's; it was left alone, and the next attempt \
+                 takes another number [LC0328]"
+            )),
+            _ => CreateError::Failed(format!("cannot create {shown}: {error}")),
+        })?;
+    let created = DatabaseHandle::create(options, program, kind);
+    created.map_err(|error| {
+        remove_files(&directory);
+        match error {
+            DatabaseError::Load(error) if error.is_busy() => CreateError::Busy(error.to_string()),
+            error => CreateError::Failed(lightcone_outbound::error_chain(&error)),
+        }
+    })
+}
+
+async fn remove_directory(directory: std::path::PathBuf) {
+    // A panic is reported where it happens.
+    let _ = tokio::task::spawn_blocking(move || remove_files(&directory)).await;
+}
+
+fn remove_files(directory: &Path) {
+    match std::fs::remove_dir_all(directory) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            tracing::warn!(directory = %directory.display(), %error, "files of a removed database stay behind");
+        }
+        _ => {}
+    }
+}
+
+async fn blocking<T: Send + 'static, E: std::error::Error + Send + 'static>(
+    work: impl FnOnce() -> Result<T, E> + Send + 'static,
+) -> Result<T, String> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(error)) => Err(lightcone_outbound::error_chain(&error)),
+        Err(_) => Err(STOPPED.to_owned()),
+    }
+}
