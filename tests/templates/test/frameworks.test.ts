@@ -51,6 +51,12 @@ test.each(chosen())("%s: from init to two pages that show the same people", asyn
   try {
     await dev.says(/http:\/\/localhost:\d+/, 240_000);
     const url = /http:\/\/localhost:\d+/.exec(dev.output())![0];
+    // Some say the address before they have compiled the page.
+    const answers = () =>
+      fetch(url)
+        .then(({ ok }) => ok)
+        .catch(() => false);
+    while (!(await answers())) await new Promise((done) => setTimeout(done, 100));
     const [ann, bob] = [await browser.context.newPage(), await browser.context.newPage()];
     const problems: string[] = [];
     for (const view of [ann, bob]) {
