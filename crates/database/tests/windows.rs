@@ -463,3 +463,47 @@ async fn a_window_that_is_compiled_again_hears_of_the_update() {
     assert_eq!(watcher.rows(1, "st_table"), expected);
     assert_eq!(expected.len(), before + 1);
 }
+
+/// Two spellings of a query are one query, but each is an entry of its own in its set.
+#[tokio::test(flavor = "multi_thread")]
+async fn spellings_of_a_query_are_entries_of_their_own() {
+    let database = create(&program(), |_| {}).await;
+    let mut writer = Watcher::connect(&database, OWNER, 1).await;
+    let mut watcher = Watcher::connect(&database, OWNER, 2).await;
+    let texts = [
+        "SELECT * FROM u WHERE a = 1",
+        "SELECT * FROM u  WHERE (a = 1)",
+        "SELECT * FROM u ORDER BY b LIMIT 3",
+        "SELECT u.* FROM u ORDER BY u.b LIMIT 3",
+    ];
+    for set in 1..=3 {
+        watcher.client.send(&[subscribe(set, texts.to_vec())]).await;
+        watcher.settle().await;
+    }
+    let changes = json!({ "u": { "inserts": [[1, 5], [2, 6]] } });
+    writer.change(&changes).await;
+    watcher.settle().await;
+    let counts = |watcher: &Watcher, set: u32| {
+        let mut counts: Vec<i64> = watcher.rows(set, "u").into_values().collect();
+        counts.sort_unstable();
+        counts
+    };
+    for set in 1..=3 {
+        assert_eq!(counts(&watcher, set), [2, 4]);
+    }
+    for set in [2, 1, 3] {
+        watcher.unsubscribe(set).await;
+        let next = json!({ "u": { "inserts": [[1, 10 + set]] } });
+        writer.change(&next).await;
+        watcher.settle().await;
+        for left in watcher.sets() {
+            let rows = if set == 2 {
+                vec![2, 4, 4]
+            } else {
+                vec![2, 2, 4, 4]
+            };
+            assert_eq!(counts(&watcher, left), rows);
+        }
+    }
+    assert_eq!(watcher.take_errors(), []);
+}

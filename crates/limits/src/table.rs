@@ -369,7 +369,8 @@ section! {
 
             /// Most bytes of rows that are kept for all windows together.
             windows_bytes_max: usize = 256 << 20;
-                bounds "rows of all live windows of a database, with those that are kept behind them";
+                bounds "rows of all live windows of a database, with those that are kept behind them; those of views may take as much, and \
+                    are evaluated as queries beyond";
                 reached "a new one: refuse, LC0727; of half of them already, unless a connection has few. When rows change: the query sets with the largest windows end, LC0728, and hear of nothing more where there are more bytes by `EXCESS_PART` (`crates/live/src/windows/mod.rs`), a quarter";
 
             /// Most rows that are looked at to fill the windows of a query set, or windows again in one transaction.

@@ -148,7 +148,11 @@ mod tests {
     #[test]
     fn a_client_has_rows_found_until_he_has_taken_too_many() {
         let (start, mut first) = (Instant::now(), FirstRows::default());
-        let client = |number: u8| Identity::from_le_bytes([number; 32]);
+        let client = |number: u32| {
+            let mut bytes = [0; 32];
+            bytes[..4].copy_from_slice(&number.to_le_bytes());
+            Identity::from_le_bytes(bytes)
+        };
         first.spend(client(1), 4_000_000, RATE, start);
         assert!(first.may_begin(&client(1), RATE, start));
         first.spend(client(1), 1_000_000, RATE, start);
@@ -156,10 +160,10 @@ mod tests {
         assert!(first.may_begin(&client(2), RATE, start), "others may");
         let later = start + Duration::from_secs(1);
         assert!(first.may_begin(&client(1), RATE, later));
-        (3..200).for_each(|number| first.spend(client(number), 1, RATE, later));
+        (0..1000).for_each(|number| first.spend(client(number), 1, RATE, later));
         let idle = later + Duration::from_secs(10);
-        (200..250).for_each(|number| first.spend(client(number), 1, RATE, idle));
-        assert!(first.clients.len() < 200, "they are forgotten");
+        (1000..2000).for_each(|number| first.spend(client(number), 1, RATE, idle));
+        assert!(first.clients.len() <= 1000, "they are forgotten");
     }
 
     #[test]

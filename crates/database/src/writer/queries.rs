@@ -32,7 +32,7 @@ const MODEST_PART: usize = 64;
 const MODEST_JOINS_MAX: usize = 4;
 
 /// So much of a view's time counts as one row that is looked at.
-const ROW_NANOS: u64 = 50;
+const ROW_NANOS: u64 = 100;
 
 /// Why something is not answered with rows.
 enum Refused {
