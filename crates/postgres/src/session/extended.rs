@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use lightcone_database::{ParameterText, Rights, SqlError, QUERY_BYTES_MAX};
 use lightcone_query::postgresql::{is_empty, parameter_oid, tokens, Format, Token};
 use lightcone_types::{AlgebraicType, ProductType};
 use tokio::time::Instant;
