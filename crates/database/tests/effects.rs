@@ -257,3 +257,24 @@ async fn a_request_whose_time_is_over_before_it_may_leave_is_an_error_that_says_
     assert_eq!(world.asked(), 0);
     stop(world.database.clone()).await;
 }
+
+/// The tables of a transaction that is given up are there for the next one, on the writer and beside it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transaction_that_is_given_up_leaves_nothing() {
+    for suspends in [false, true] {
+        let world = World::new(suspends).await;
+        for id in [1, 3] {
+            let row = |id: u32| json!({ "t": { "inserts": [[id]] } });
+            let what =
+                json!({ "gives_up": row(9), "first": row(id), "us": 0, "then": row(id + 1) });
+            let called = world.call("later", what).await;
+            called.expect("no panic").expect("it gives up and goes on");
+        }
+        let text = "SELECT id FROM t ORDER BY id".to_owned();
+        let rows = world
+            .database
+            .sql(caller(OWNER), text, true, JsonRows::default());
+        assert_eq!(rows.await.expect("rows").text(), "[[1],[2],[3],[4]]");
+        stop(world.database.clone()).await;
+    }
+}

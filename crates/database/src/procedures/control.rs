@@ -1,14 +1,10 @@
 //! Ending a call from outside.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use lightcone_host::{Interrupt, InterruptReason};
 use lightcone_log::LogOffset;
 use tokio::sync::Notify;
-
-use crate::environment::Alarm;
-use crate::options::DatabaseOptions;
 
 /// What ends one call, wherever it is: computing, waiting, or not yet begun.
 #[derive(Default)]
@@ -86,19 +82,6 @@ impl Control {
             instance.set(reason);
         }
         self.wake.notify_waiters();
-    }
-
-    /// Ends the call when it has had the time of a procedure, unless the alarm goes before.
-    pub fn end_in_time(self: &Arc<Control>, options: &DatabaseOptions) -> Alarm {
-        let late = Arc::downgrade(self);
-        let end = move || {
-            if let Some(control) = late.upgrade() {
-                control.end(InterruptReason::ProcedureTime);
-            }
-        };
-        let time_max = Duration::from_secs(options.limits.host.procedure_seconds_max);
-        let environment = &options.commons.environment;
-        environment.alarm(time_max, Box::new(end))
     }
 
     /// Why the call is to end, if it is.

@@ -10,7 +10,6 @@ use std::task::{Context, Poll, Waker};
 use tokio::sync::oneshot;
 
 use super::{Control, Ended, LeaseRequest, Pace};
-use crate::environment::Alarm;
 
 /// A call from its turn to its end.
 pub(crate) struct Fiber {
@@ -18,8 +17,6 @@ pub(crate) struct Fiber {
     pub(super) asks: Asks,
     pub(super) control: Arc<Control>,
     pub(super) pace: Arc<Pace>,
-    /// Ends it when it has had the time of a procedure. Set when it first leaves the writer.
-    pub(super) alarm: Option<Alarm>,
 }
 
 /// What a fiber wants that was suspended. Without it, it gives others their turn.

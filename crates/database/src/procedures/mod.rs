@@ -50,6 +50,7 @@ pub(crate) fn start(
     let control = Arc::new(Control::default());
     control.saw(next_offset);
     let suspends = job.module.program.loaded.suspends();
+    let control = (shared.environment().instant(), control);
     let under_way = shared.procedures.begin(job, control, &shared.inbox)?;
     if suspends {
         return Ok(tasks::start(shared, under_way));

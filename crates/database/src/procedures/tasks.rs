@@ -29,7 +29,6 @@ pub(super) fn start(shared: &Arc<Shared>, under_way: UnderWay) -> Option<Fiber> 
         asks,
         control,
         pace,
-        alarm: None,
     };
     if begins_here {
         return Some(fiber);
@@ -40,10 +39,6 @@ pub(super) fn start(shared: &Arc<Shared>, under_way: UnderWay) -> Option<Fiber> 
 
 /// Has it run on a thread for procedures until it ends, or asks for the tables.
 pub(crate) fn go_on_beside(mut fiber: Fiber, shared: &Arc<Shared>) {
-    let control = &fiber.control;
-    fiber
-        .alarm
-        .get_or_insert_with(|| control.end_in_time(&shared.options));
     let to = shared.clone();
     let task = async move {
         let suspended = poll_fn(|context| match fiber.running.as_mut().poll(context) {

@@ -7,15 +7,14 @@ use lightcone_host::{HostEnv, ModuleInstance, ProcedureOutcome, ProcedureResult}
 
 use super::leased_transactions::LeasedTransactions;
 use super::thread_queue::{Bell, ThreadQueue};
-use super::under_way::{TimedCall, UnderWay};
+use super::under_way::UnderWay;
 use crate::options::WRITER_STACK_EXTRA_BYTES;
 use crate::shared::Shared;
 
 /// Queues a call, and starts a thread for it if there may be one more.
 pub(super) fn push(shared: &Arc<Shared>, under_way: UnderWay) {
     let queue = shared.procedures.threads.clone();
-    let alarm = under_way.control.end_in_time(&shared.options);
-    if !queue.push(under_way.caller, (under_way, alarm)) {
+    if !queue.push(under_way.caller, under_way) {
         return;
     }
     let stack_bytes = shared.options.limits.host.stack_bytes_max + WRITER_STACK_EXTRA_BYTES;
@@ -31,10 +30,10 @@ pub(super) fn push(shared: &Arc<Shared>, under_way: UnderWay) {
 }
 
 /// A thread with its instance, which is made for the first call.
-fn work(shared: &Arc<Shared>, queue: &ThreadQueue<TimedCall>) {
+fn work(shared: &Arc<Shared>, queue: &ThreadQueue<UnderWay>) {
     let mut instance: Option<(u64, Box<dyn ModuleInstance>)> = None;
     let bell = Bell::default();
-    while let Some(((under_way, _alarm), _running)) = queue.next(&bell) {
+    while let Some((under_way, _running)) = queue.next(&bell) {
         let version = under_way.job().module.version;
         if instance.as_ref().is_none_or(|(of, _)| *of != version) {
             // The old one goes first.

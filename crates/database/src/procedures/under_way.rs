@@ -1,6 +1,7 @@
 //! The calls beside the writer that are under way, and what a database has for them.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use lightcone_accounts::{Account, Kind, Reservation, Terms};
 use lightcone_host::{
@@ -13,12 +14,8 @@ use tokio::sync::Semaphore;
 
 use super::thread_queue::ThreadQueue;
 use super::{Control, Ended, Job};
-use crate::environment::Alarm;
 use crate::inbox::{Inbox, Notice};
 use crate::options::DatabaseOptions;
-
-/// With what ends it when it has had the time of a procedure.
-pub(super) type TimedCall = (UnderWay, Alarm);
 
 /// Why a call finds no place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,14 +40,15 @@ pub(crate) struct Procedures {
     pub accounts: InstanceAccounts,
     /// Instances without a call, with the version of their module.
     idle: Mutex<Vec<(u64, Box<dyn SuspendableInstance>)>>,
-    pub(super) threads: Arc<ThreadQueue<TimedCall>>,
+    pub(super) threads: Arc<ThreadQueue<UnderWay>>,
     calls: Arc<Mutex<Calls>>,
 }
 
 #[derive(Default)]
 struct Calls {
     last: u64,
-    under_way: FxHashMap<u64, Arc<Control>>,
+    /// Since when.
+    under_way: FxHashMap<u64, (Instant, Arc<Control>)>,
     of_caller: FxHashMap<Identity, Share>,
     stopped: bool,
 }
@@ -106,7 +104,7 @@ impl Calls {
         caller: Identity,
         bytes: usize,
         arguments: &Arc<Account>,
-        control: Arc<Control>,
+        control: (Instant, Arc<Control>),
     ) -> Result<(u64, Reservation), Full> {
         let share = self.of_caller.entry(caller);
         let share = share.or_insert_with(|| Share::below(arguments));
@@ -160,12 +158,26 @@ impl Procedures {
     pub fn stop(&self) {
         let mut calls = self.calls();
         calls.stopped = true;
-        for control in calls.under_way.values() {
+        for (_, control) in calls.under_way.values() {
             control.end(InterruptReason::Stopping);
         }
         drop(calls);
         self.threads.stop();
         self.idle().clear();
+    }
+
+    /// Ends the calls that have had the time of a procedure. Gives when the next one has.
+    pub fn end_late(&self, now: Instant, time_max: Duration) -> Option<Instant> {
+        let calls = self.calls();
+        let mut next = None;
+        for (begun, control) in calls.under_way.values() {
+            match begun.checked_add(time_max) {
+                Some(end) if end <= now => control.end(InterruptReason::ProcedureTime),
+                Some(end) => next = Some(next.map_or(end, |next| end.min(next))),
+                None => {}
+            }
+        }
+        next
     }
 
     /// Gives a call its place.
@@ -175,14 +187,14 @@ impl Procedures {
     pub(super) fn begin(
         &self,
         mut job: Job,
-        control: Arc<Control>,
+        (begun, control): (Instant, Arc<Control>),
         inbox: &Arc<Inbox>,
     ) -> Result<UnderWay, (Full, Box<Job>)> {
         let (caller, bytes) = (job.origin.identity, job.bytes());
         let mut calls = self.calls();
         let begun = calls
             .may_begin(caller, bytes, self.under_way_max, &self.arguments)
-            .and_then(|()| calls.begin(caller, bytes, &self.arguments, control.clone()));
+            .and_then(|()| calls.begin(caller, bytes, &self.arguments, (begun, control.clone())));
         if calls.stopped {
             control.end(InterruptReason::Stopping);
         }
@@ -284,7 +296,7 @@ mod tests {
         let (greedy, other) = (Identity::from_le_bytes([1; 32]), Identity::ZERO);
         let mut begun = Vec::new();
         while calls.may_begin(greedy, 100, 10, &arguments).is_ok() {
-            let call = calls.begin(greedy, 100, &arguments, Arc::default());
+            let call = calls.begin(greedy, 100, &arguments, (Instant::now(), Arc::default()));
             begun.push(call.expect("it may"));
         }
         assert_eq!(begun.len(), 5);

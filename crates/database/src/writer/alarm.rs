@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::timers::Timer;
 use super::Writer;
 use crate::inbox::Notice;
 
@@ -37,5 +38,9 @@ impl Writer {
     pub(super) fn alarm_due(&mut self) {
         self.state.timers.alarm = None;
         self.rest_if_due();
+        let due = self.state.timers.due(Timer::Procedures);
+        if due.is_some_and(|due| due <= self.now_instant()) {
+            self.end_late_calls();
+        }
     }
 }

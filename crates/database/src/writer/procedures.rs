@@ -14,6 +14,7 @@ use lightcone_types::bsatn::{Decode as _, Reader};
 use lightcone_types::{ConnectionId, Identity, TimeDuration};
 use lightcone_wire::server;
 
+use super::timers::Timer;
 use super::Writer;
 use crate::calls::{CallError, CallOutcome, HandlerAnswer, HandlerRequest};
 use crate::events::Event;
@@ -121,7 +122,11 @@ impl Writer {
         if let Some(reason) = self.shared.status.read_only() {
             return self.refuse(job, reason);
         }
-        match procedures::start(&self.shared, job, self.next_offset) {
+        let started = procedures::start(&self.shared, job, self.next_offset);
+        if self.state.timers.due(Timer::Procedures).is_none() {
+            self.end_late_calls();
+        }
+        match started {
             Ok(None) => {}
             Ok(Some(fiber)) => {
                 self.stop_run();
@@ -209,7 +214,15 @@ impl Writer {
         }
     }
 
-    fn now_instant(&self) -> Instant {
+    /// Ends calls that have had the time of a procedure, and looks again when the next one has.
+    pub(super) fn end_late_calls(&mut self) {
+        let seconds_max = self.shared.options.limits.host.procedure_seconds_max;
+        let (now, time_max) = (self.now_instant(), Duration::from_secs(seconds_max));
+        let next = self.shared.procedures.end_late(now, time_max);
+        self.state.timers.set(Timer::Procedures, next);
+    }
+
+    pub(super) fn now_instant(&self) -> Instant {
         self.shared.environment().instant()
     }
 

@@ -10,13 +10,14 @@ pub(super) enum Timer {
     Schedules,
     FailingViews,
     Backfill,
+    Procedures,
     Rest,
 }
 
 #[derive(Default)]
 pub(super) struct Timers {
     /// By [`Timer`].
-    due: [Option<Instant>; 4],
+    due: [Option<Instant>; 5],
     /// When it rings.
     pub alarm: Option<(Instant, Alarm)>,
 }

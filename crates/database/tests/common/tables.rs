@@ -10,7 +10,8 @@
 //!
 //! With `procedures`, `tick` is a procedure: it sleeps for a while and does nothing, but is counted in [`TICKS`]. And there is the
 //! procedure `later`, which takes a text: JSON of `first` and `then`, both as `change` takes them, and `us`, how long it sleeps
-//! between these two transactions. There it gets the address `fetch`, if there is one, in the time `fetch_us`. With `suspends`, calls
+//! between these two transactions. There it gets the address `fetch`, if there is one, in the time `fetch_us`. It makes the
+//! changes `gives_up` before, if there are any, and takes them back. With `suspends`, calls
 //! of procedures are suspended while they wait, as those in WebAssembly are.
 //!
 //! With `migrate`, there is a migration function: it copies rows as `copy` says (from which table, into which, which columns), makes
@@ -288,6 +289,12 @@ impl Changing {
         what: &Value,
         blocks: bool,
     ) -> Result<(), HostTrap> {
+        if what["gives_up"].is_object() {
+            wait(transactions.ask(Ask::Transaction), blocks).await;
+            let changed = self.change(transactions.begin()?, &what["gives_up"]);
+            changed.expect("the keys are free");
+            transactions.rollback();
+        }
         for (place, changes) in ["first", "then"].into_iter().enumerate() {
             if place == 1 {
                 let us = what["us"].as_i64().expect("a number");
