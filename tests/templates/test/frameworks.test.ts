@@ -44,43 +44,47 @@ afterAll(async () => {
   await server?.stop();
 });
 
-test.each(chosen())("%s: from init to two pages that show the same people", async (template) => {
-  const started = Date.now();
-  const project = await Project.init(server, template);
-  const dev = project.dev();
-  try {
-    await dev.says(/http:\/\/localhost:\d+/, 240_000);
-    const url = /http:\/\/localhost:\d+/.exec(dev.output())![0];
-    // Some say the address before they have compiled the page.
-    const answers = () =>
-      fetch(url)
-        .then(({ ok }) => ok)
-        .catch(() => false);
-    while (!(await answers())) await new Promise((done) => setTimeout(done, 100));
-    const [ann, bob] = [await browser.context.newPage(), await browser.context.newPage()];
-    const problems: string[] = [];
-    for (const view of [ann, bob]) {
-      view.on("pageerror", (error) => problems.push(String(error)));
-      view.on("console", (message) => message.type() === "error" && problems.push(message.text()));
-      await view.goto(url, { timeout: 120_000 });
-      await view.getByText("Connected", { exact: true }).waitFor({ timeout: 60_000 });
+test.each(chosen())(
+  "%s: from init to two pages that show the same people",
+  { timeout: 600_000 },
+  async (template) => {
+    const started = Date.now();
+    const project = await Project.init(server, template);
+    const dev = project.dev();
+    try {
+      await dev.says(/http:\/\/localhost:\d+/, 240_000);
+      const url = /http:\/\/localhost:\d+/.exec(dev.output())![0];
+      // Some say the address before they have compiled the page.
+      const answers = () =>
+        fetch(url)
+          .then(({ ok }) => ok)
+          .catch(() => false);
+      while (!(await answers())) await new Promise((done) => setTimeout(done, 100));
+      const [ann, bob] = [await browser.context.newPage(), await browser.context.newPage()];
+      const problems: string[] = [];
+      for (const view of [ann, bob]) {
+        view.on("pageerror", (error) => problems.push(String(error)));
+        view.on("console", (message) => message.type() === "error" && problems.push(message.text()));
+        await view.goto(url, { timeout: 120_000 });
+        await view.getByText("Connected", { exact: true }).waitFor({ timeout: 60_000 });
+      }
+      await ann.getByLabel("Name").fill("Ann");
+      await ann.getByRole("button", { name: "Add" }).click();
+      for (const view of [ann, bob]) await view.getByRole("listitem").filter({ hasText: "Ann" }).waitFor();
+      console.log(`${template}: live after ${((Date.now() - started) / 1000).toFixed(0)} s`);
+      await ann.getByLabel("Name").fill("   ");
+      await ann.getByRole("button", { name: "Add" }).click();
+      await ann.getByRole("alert").filter({ hasText: "must not be empty" }).waitFor();
+      await bob.screenshot({ path: join(screenshots, `${template}.png`) });
+      await Promise.all([ann.close(), bob.close()]);
+      // A refused name is one to Deno's page.
+      expect(problems.filter((problem) => !problem.includes("400")).join("\n")).toBe("");
+      // The page builds too, and its types fit.
+      if (process.env.LIGHTCONE_TEMPLATES) await project.shell("npm run build");
+    } catch (error) {
+      throw new Error(`${error}\n${dev.output()}`);
+    } finally {
+      await dev.end();
     }
-    await ann.getByLabel("Name").fill("Ann");
-    await ann.getByRole("button", { name: "Add" }).click();
-    for (const view of [ann, bob]) await view.getByRole("listitem").filter({ hasText: "Ann" }).waitFor();
-    console.log(`${template}: live after ${((Date.now() - started) / 1000).toFixed(0)} s`);
-    await ann.getByLabel("Name").fill("   ");
-    await ann.getByRole("button", { name: "Add" }).click();
-    await ann.getByRole("alert").filter({ hasText: "must not be empty" }).waitFor();
-    await bob.screenshot({ path: join(screenshots, `${template}.png`) });
-    await Promise.all([ann.close(), bob.close()]);
-    // A refused name is one to Deno's page.
-    expect(problems.filter((problem) => !problem.includes("400")).join("\n")).toBe("");
-    // The page builds too, and its types fit.
-    if (process.env.LIGHTCONE_TEMPLATES) await project.shell("npm run build");
-  } catch (error) {
-    throw new Error(`${error}\n${dev.output()}`);
-  } finally {
-    await dev.end();
-  }
-});
+  },
+);
