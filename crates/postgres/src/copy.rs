@@ -372,6 +372,7 @@ mod tests {
 
     use super::super::table::text;
     use super::*;
+    use lightcone_query::postgresql::Cell;
     use proptest::prelude::*;
 
     fn copy(text: &str) -> Copy {
@@ -508,9 +509,11 @@ mod tests {
     }
 
     fn lines(options: &str, fields: &[Option<&str>]) -> String {
+        let cell =
+            |field: &Option<&str>| field.map_or(Cell::Null, |field| Cell::Value(text(field)));
         let table = SmallTable {
             columns: vec![("a".to_owned(), AlgebraicType::String); fields.len()],
-            rows: vec![fields.iter().map(|field| field.map(text).into()).collect()],
+            rows: vec![fields.iter().map(cell).collect()],
         };
         let copy = copy(&format!("COPY t TO STDOUT {options}"));
         let bytes = copy.lines.lines_of_table(&table);

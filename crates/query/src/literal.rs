@@ -4,7 +4,7 @@ use lightcone_types::bsatn::decode_value;
 use lightcone_types::{hex_decode, AlgebraicType, AlgebraicValue, Encode, Reader, Typespace};
 
 /// The value that `text` denotes as a `ty`; `None` if it denotes none.
-pub fn literal_value(text: &str, ty: &AlgebraicType) -> Option<AlgebraicValue> {
+pub(crate) fn literal_value(text: &str, ty: &AlgebraicType) -> Option<AlgebraicValue> {
     let bsatn = encode(text, ty)?;
     decode_value(&Typespace::default(), ty, &mut Reader::new(&bsatn)).ok()
 }
