@@ -17,8 +17,6 @@ KNOWN = set(
     crates/database
     crates/engine
     crates/live
-    crates/query
-    crates/server
     """.split()
 )
 

@@ -1,4 +1,4 @@
-//! What somebody may do in a database beyond what everybody may.
+//! What a caller may do in a database beyond what all callers may.
 
 use lightcone_types::Identity;
 
@@ -7,7 +7,7 @@ use lightcone_types::Identity;
 pub enum Rights {
     /// Public tables, as the rules show them to him; public functions.
     #[default]
-    Everybodys,
+    Public,
     /// All rows of all tables.
     Reads,
     /// Private functions, and changing rows with SQL.

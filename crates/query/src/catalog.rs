@@ -11,7 +11,7 @@ pub trait Catalog {
     fn table(&self, name: &str) -> Option<Arc<TableSchema>>;
 
     /// The row-level security rules of this table: others than the owner see the rows that at least one of them gives
-    /// (08 §9). None for a table without rules, whose rows everybody sees.
+    /// (08 §9). None for a table without rules, whose rows all callers see.
     fn rules(&self, _table: TableId) -> &[String] {
         &[]
     }

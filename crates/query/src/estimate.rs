@@ -14,7 +14,7 @@ use crate::condition::{
     ColumnAt, Condition, Constant, ConstantConjunct, Node, NodeId, Subquery, SubqueryId,
 };
 use crate::lexer::Comparison;
-use crate::planner::{leading_subquery, Planned, Samples};
+use crate::planner::{leading_subquery, PlanInput, Samples};
 use crate::query::{Fragment, JoinOn, Query};
 use crate::select_plan::{Projection, SelectPlan};
 
@@ -168,7 +168,7 @@ impl Estimating<'_> {
         let mut numbers = 0..self.condition.subqueries.len();
         numbers
             .find(|number| leads_to(self.fragment, self.condition, *number, relation).is_some())?;
-        let planned = Planned {
+        let planned = PlanInput {
             fragment: self.fragment,
             condition: self.condition,
             tables: self.views,

@@ -35,6 +35,7 @@ mod parameters;
 mod parser;
 mod plan;
 mod planner;
+pub mod postgresql;
 mod predicate;
 mod query;
 mod render;

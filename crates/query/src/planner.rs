@@ -23,7 +23,7 @@ use self::order::{plan_from, Compiled};
 use crate::condition::SubqueryId;
 use crate::query::Fragment;
 
-pub(crate) use self::order::Planned;
+pub(crate) use self::order::PlanInput;
 pub(crate) use self::samples::Samples;
 pub(crate) use self::strategy::{Access, Group, GroupKind, KeyPart, Leading, Step, Strategy};
 
@@ -36,7 +36,7 @@ pub(crate) fn plan(
     samples: &mut Samples,
 ) -> Strategy {
     let condition = &fragment.condition.bind(sender);
-    let planned = Planned {
+    let planned = PlanInput {
         fragment,
         condition,
         tables,
@@ -47,7 +47,10 @@ pub(crate) fn plan(
 }
 
 /// The subquery that a fragment is planned to begin with.
-pub(crate) fn leading_subquery(planned: Planned<'_>, samples: &mut Samples) -> Option<SubqueryId> {
+pub(crate) fn leading_subquery(
+    planned: PlanInput<'_>,
+    samples: &mut Samples,
+) -> Option<SubqueryId> {
     let strategy = plan_from(planned, samples, None, Compiled::No);
     leader(&strategy, planned, samples).map(|links| links.subquery)
 }

@@ -362,7 +362,7 @@ proptest! {
     }
 
     #[test]
-    fn nobody_gets_a_row_that_the_rules_do_not_give_him(
+    fn no_caller_gets_a_row_that_the_rules_do_not_give_him(
         database in database(),
         rules in prop::collection::vec(select(2), 1..4),
         select in select(3),

@@ -119,7 +119,7 @@ fn rights_come_last_and_views_are_no_tables() {
         write("delete from private_view").map(drop),
         Err(view.to_owned())
     );
-    let shown = compile_statement("SHOW row_limit", &catalog(), &guest()).expect("everybody may");
+    let shown = compile_statement("SHOW row_limit", &catalog(), &guest()).expect("all callers may");
     let Statement::Select(plan) = shown else {
         panic!("no query");
     };

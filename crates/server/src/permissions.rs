@@ -126,7 +126,7 @@ pub(crate) fn rights_of(standing: Standing) -> Rights {
     }
     match allows(standing, Action::ReadAll) {
         true => Rights::Reads,
-        false => Rights::Everybodys,
+        false => Rights::Public,
     }
 }
 

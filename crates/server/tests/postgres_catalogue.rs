@@ -100,6 +100,11 @@ async fn questions_are_answered_as_postgresql_does_or_refused() {
         ("SELECT E'it\\'s' || E'\\n', $$a'b$$, pg_catalog.lower(substring('abc' FROM 2 FOR 1))", "it's\n|a'b|b"),
         ("SELECT count(*) FROM pg_am a, pg_am b RIGHT JOIN (VALUES (1)) v(x) ON b.oid = v.x", "2"),
         ("SELECT upper(relkind), count(*) FROM pg_class GROUP BY upper(relkind) ORDER BY 1", "I|1 / R|1"),
+        ("SELECT count(*) FROM generate_series(1, 5000) x WHERE x > (SELECT max(y) FROM generate_series(1, 1000) y)", "4000"),
+        ("SELECT count(*) FROM generate_series(1, 5000) x WHERE x IN (SELECT y FROM (SELECT max(z) AS y FROM generate_series(1, 1000) z) t)", "1"),
+        ("SELECT x FROM (VALUES (10), (9.5), (NULL), (-3), (-20)) v(x) ORDER BY x DESC NULLS LAST", "10 / 9.5 / -3 / -20 / NULL"),
+        ("SELECT c.relname FROM pg_class c RIGHT JOIN pg_type t ON t.oid = 20 AND c.oid = 0 WHERE t.oid = 20", "NULL"),
+        ("SELECT (SELECT count(*) FROM pg_attribute a WHERE a.attrelid = c.oid) FROM pg_class c ORDER BY 1", "1 / 2"),
         ("SELECT relkind AS k FROM pg_class GROUP BY k HAVING count(*) = 1 ORDER BY k", "i / r"),
         ("SELECT relkind, (SELECT count(*) FROM pg_am WHERE relkind = 'r') > 0 FROM pg_class GROUP BY relkind ORDER BY 1", "i|f / r|t"),
     ] {
@@ -317,7 +322,7 @@ async fn run_extended(stream: &mut tokio::net::TcpStream, text: &str) {
     send(stream, Some(b'S'), b"").await;
 }
 
-/// While a statement runs, nobody else has the only place for one: so who goes away has to leave it.
+/// While a statement runs, no other client has the only place for one: so a client that goes away has to leave it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_goes_away_ends_its_statement() {
     let (server, address, user) =
@@ -356,7 +361,7 @@ async fn refusal(client: &Client, text: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn statements_that_write_tell_nobody_what_is_private() {
+async fn statements_that_write_tell_no_client_what_is_private() {
     let (server, address, user) = start().await;
     publish(&server, &user, "module private:secret").await;
     let stranger = server.user().await;

@@ -102,3 +102,6 @@ SELECT CASE WHEN quote_ident(table_schema) IN (SELECT CASE WHEN trim(s.i) = '"$u
 -- 2|t|3
 SELECT 1 + 1, has_schema_privilege('public', 'usage'), greatest(1, 3, 2);
 
+
+-- 1|1|1
+SELECT t.indkey[0], t.indkey[t.indnatts - 1] AS "last", CASE t.indnatts WHEN 1 THEN t.indoption[0] + 1 ELSE NULL END FROM (SELECT i.indkey, i.indnatts, i.indoption FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class c ON c.oid = i.indrelid WHERE c.relname = 'person') t;

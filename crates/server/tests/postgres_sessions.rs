@@ -136,7 +136,7 @@ async fn a_query_is_cancelled_by_its_own_client_only() {
         send(&mut stream, None, &body).await;
         let mut answer = Vec::new();
         let _ = stream.read_to_end(&mut answer).await;
-        assert!(answer.is_empty(), "nobody is told");
+        assert!(answer.is_empty(), "no client is told");
     };
     let mut wrong = key.clone();
     wrong[7] ^= 1;
@@ -176,7 +176,7 @@ async fn a_session_ends_with_its_token() {
     let now = now.as_secs() as i64;
     // Tokens are good for a minute longer than they say.
     let claims = json!({
-        "iss": "localhost", "sub": "somebody", "aud": ["spacetimedb"], "iat": now - 100, "exp": now - 60 + 4,
+        "iss": "localhost", "sub": "anyone", "aud": ["spacetimedb"], "iat": now - 100, "exp": now - 60 + 4,
     });
     let pem = std::fs::read(server.key_directory().join("id_ecdsa")).expect("private key");
     let key = EncodingKey::from_ec_pem(&pem).expect("key");
@@ -259,7 +259,7 @@ async fn a_session_goes_on_after_what_it_was_refused() {
 
 /// What several portals of a session hold together is bounded, and others go on.
 #[tokio::test(flavor = "multi_thread")]
-async fn rows_that_nobody_fetches_are_bounded_by_session() {
+async fn rows_that_no_client_fetches_are_bounded_by_session() {
     let (server, address, user) = start_with("[limits]\nclient-bytes-max = 16777216").await;
     named(&server, &user, "bank").await;
     let client = connect(address, "bank", &user.token).await.expect("let in");

@@ -308,7 +308,7 @@ impl<'a> Choices<'a> {
             .collect()
     }
 
-    /// Would the number of rows of a key say what the caller must not know? The order of the steps, which everybody sees, follows
+    /// Would the number of rows of a key say what the caller must not know? The order of the steps, which all callers see, follows
     /// from it. The rows of a view that keys with its hidden column find are the caller's own.
     fn hides_rows(&self, relation: usize, columns: &[ColId]) -> bool {
         let is_view = self.tables[relation].schema.view.is_some();

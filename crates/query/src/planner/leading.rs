@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::conjuncts::Conjuncts;
 use super::cost::{cost, cost_of_first};
 use super::links::{links, Links};
-use super::order::{plan_from, Compiled, Planned};
+use super::order::{plan_from, Compiled, PlanInput};
 use super::samples::Samples;
 use super::strategy::{Access, Strategy};
 use crate::condition::{ColumnAt, SubqueryId};
@@ -24,7 +24,11 @@ const LED_RELATIONS_MAX: usize = 64;
 const GAIN: f64 = 2.0;
 
 /// This strategy, or one that begins with a subquery if that is cheaper by far.
-pub(super) fn cheaper(strategy: Strategy, planned: Planned<'_>, samples: &mut Samples) -> Strategy {
+pub(super) fn cheaper(
+    strategy: Strategy,
+    planned: PlanInput<'_>,
+    samples: &mut Samples,
+) -> Strategy {
     if strategy.is_never {
         return strategy;
     }
@@ -41,10 +45,10 @@ pub(super) fn cheaper(strategy: Strategy, planned: Planned<'_>, samples: &mut Sa
 /// The subquery with which a query is cheaper by far than by this strategy.
 pub(super) fn leader(
     strategy: &Strategy,
-    planned: Planned<'_>,
+    planned: PlanInput<'_>,
     samples: &mut Samples,
 ) -> Option<Links> {
-    let Planned {
+    let PlanInput {
         fragment,
         condition,
         tables,

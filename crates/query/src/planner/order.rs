@@ -13,7 +13,7 @@ use crate::query::Fragment;
 
 /// What is planned, for one caller.
 #[derive(Clone, Copy)]
-pub(crate) struct Planned<'p> {
+pub(crate) struct PlanInput<'p> {
     pub fragment: &'p Fragment,
     /// Of the fragment, with the caller's values.
     pub condition: &'p Condition,
@@ -32,12 +32,12 @@ pub(super) enum Compiled {
 
 /// Plans a fragment that begins with a subquery, or with none.
 pub(super) fn plan_from(
-    planned: Planned<'_>,
+    planned: PlanInput<'_>,
     samples: &mut Samples,
     leading: Option<&Links>,
     compiled: Compiled,
 ) -> Strategy {
-    let Planned {
+    let PlanInput {
         fragment,
         condition,
         tables,

@@ -12,11 +12,11 @@ use super::messages::SessionKey;
 /// All sessions, by their numbers. As many as there are connections.
 #[derive(Default)]
 pub(super) struct Cancels {
-    sessions: Mutex<HashMap<u32, (u32, Arc<Asked>)>>,
+    sessions: Mutex<HashMap<u32, (u32, Arc<Cancellation>)>>,
 }
 
 #[derive(Default)]
-struct Asked {
+struct Cancellation {
     is_asked: AtomicBool,
     notify: Notify,
 }
@@ -25,11 +25,11 @@ struct Asked {
 pub(super) struct Cancellable {
     all: Arc<Cancels>,
     key: SessionKey,
-    asked: Arc<Asked>,
+    asked: Arc<Cancellation>,
 }
 
 impl Cancels {
-    fn sessions(&self) -> MutexGuard<'_, HashMap<u32, (u32, Arc<Asked>)>> {
+    fn sessions(&self) -> MutexGuard<'_, HashMap<u32, (u32, Arc<Cancellation>)>> {
         self.sessions
             .lock()
             .expect("no code panics while it holds the sessions")
@@ -37,7 +37,7 @@ impl Cancels {
 
     /// A new session.
     pub fn enter(self: &Arc<Cancels>) -> Cancellable {
-        let asked = Arc::new(Asked::default());
+        let asked = Arc::new(Cancellation::default());
         let secret = rand::random();
         let mut sessions = self.sessions();
         // Drivers take it for the number of a process, which is positive.
@@ -55,7 +55,7 @@ impl Cancels {
         }
     }
 
-    /// Ends what a session is doing, if the key is right. Nobody is told whether it was.
+    /// Ends what a session is doing, if the key is right. No client is told whether it was.
     pub fn cancel(&self, key: SessionKey) {
         let sessions = self.sessions();
         let Some((secret, asked)) = sessions.get(&key.number) else {

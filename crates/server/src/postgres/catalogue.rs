@@ -1,59 +1,38 @@
-//! Questions in PostgreSQL's language, to tables of the module and to its catalogue (08 §19).
+//! The catalogue that a session of PostgreSQL's protocol sees, and questions to it and to tables of the module (08 §19).
 //!
-//! ```text
-//! text ─▶ read ─▶ tree of sqlparser ─▶ bind ─▶ plan ─────────▶ run ─▶ rows
-//!                                      relations, functions     ▲
-//!                                        └▶ tables ─▶ database ─┘ rows of the module's tables
-//! ```
-//!
-//! psql, drivers and programs for reports ask in PostgreSQL's full language: joins, questions in questions, arrays. The tables of
-//! its catalogue are made for the question. Those of the module are read by queries of the ad hoc language, which decides who
-//! sees what. What is not understood is refused: no answer is a guess. Depth, work and memory of every question are bounded.
+//! What is asked is read and answered by `lightcone_query::postgresql`. Here are the tables and functions of PostgreSQL's catalogue,
+//! and the readings of tables of the module: queries of the ad hoc language.
 
-mod bind;
-mod cancelled;
-mod columns;
 mod functions;
-mod patterns;
-mod plan;
-mod read;
 mod relations;
-mod run;
 mod seen;
-mod stored;
-mod values;
 
+use std::sync::atomic::Ordering;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
+use lightcone_query::postgresql::{
+    is_large, is_word, name, state, tokens, Question, Session, Token, Type, Unread, Value,
+    VirtualTable, STEPS_MAX,
+};
 use lightcone_schema::ModuleDef;
-use lightcone_types::AlgebraicType;
+use lightcone_types::ProductType;
 
-use self::bind::{Question, Unbound};
-pub(super) use self::cancelled::CancelOnDrop;
-use self::cancelled::Cancelled;
-use self::plan::Body;
-pub(super) use self::run::Pieces;
-use self::run::Runner;
 use self::seen::Seen;
-use self::values::Value;
-use super::commands::Asker;
-use super::failure::{state, Failure};
-use super::parameters::has_literal;
-use super::table::{check_size, SmallTable};
-use super::tokens::{is_word, name, Token};
-use crate::database::{Compiler, Reading, Rights, SqlError};
-
-/// At most so many characters of a question come back in a refusal.
-const SHOWN_CHARS_MAX: usize = 2_000;
-/// The stack for a large question: what reads it, and what drops its tree, calls itself. 48 floors of the parser take 1.5 MiB, a
-/// chain of operators that is as long as it may be 0.7 MiB, with little optimization.
-const STACK_BYTES: usize = 16 << 20;
-/// An answer of the catalogue has at most so many bytes, before it is written as messages.
-const ANSWER_BYTES_MAX: usize = 16 << 20;
+use super::cancelled::Cancelled;
+use super::commands::Names;
+use super::failure::{of_statement, Failure};
+use super::table::SmallTable;
+use crate::database::{Compiler, HeldBytes, Reading, Rights, SqlError};
 
 /// A question of so few words and signs, to no table, is answered where it is read: it may ask whether the server lives.
 const BRIEF_TOKENS_MAX: usize = 64;
 const BRIEF_STEPS_MAX: usize = 1_000;
+/// The stack for a large question: what reads it, and what drops its tree, calls itself. 48 floors of the parser take 1.5 MiB, a
+/// chain of operators that is as long as it may be 0.7 MiB, with little optimization.
+const STACK_BYTES: usize = 16 << 20;
+/// What a question may take of a thread for reads, whatever its steps cost.
+const TIME_MAX: Duration = Duration::from_secs(5);
 
 /// Is a statement a question?
 pub(super) fn is_question(tokens: &[Token]) -> bool {
@@ -81,98 +60,60 @@ pub(super) fn may_be_ad_hoc(tokens: &[Token]) -> bool {
 pub(super) struct Catalogue {
     module: Arc<ModuleDef>,
     rights: Rights,
-    asker: Asker,
+    names: Names,
     /// None: no tables of the module are asked for.
     compiler: Option<Compiler>,
 }
 
-/// Why a text is no question that is answered.
-pub(super) enum Unread {
-    /// It is not of the language.
-    Text(Failure),
-    Failed(Failure),
-}
-
-/// A question that was read.
+/// A question that was read, with what it reads of the module.
 pub(super) struct Read {
-    question: Question,
+    pub question: Question,
+    pub readings: Vec<Reading>,
     is_large: bool,
-}
-
-impl Read {
-    /// What it reads of the module.
-    pub fn readings(&self) -> Vec<Reading> {
-        let tables = self.question.tables.iter();
-        tables.map(|table| table.reading.clone()).collect()
-    }
-
-    /// The types of its parameters, so many.
-    pub fn parameters(&self, count: usize) -> Vec<AlgebraicType> {
-        let question = &self.question;
-        let ty = |nth| {
-            let ty = question.parameters.get(&nth);
-            let ty = ty.map(|ty| ty.algebraic(&question.types));
-            // What has no literal is sent as text.
-            ty.filter(has_literal).unwrap_or(AlgebraicType::String)
-        };
-        (0..count as u16).map(ty).collect()
-    }
-
-    /// Its columns, without rows.
-    pub fn columns(&self) -> SmallTable {
-        let columns = self.question.plan.columns.iter();
-        let columns = columns.map(|(name, ty)| (name.clone(), ty.algebraic(&self.question.types)));
-        SmallTable {
-            columns: columns.collect(),
-            rows: Vec::new(),
-        }
-    }
 }
 
 impl Catalogue {
     pub fn new(
         module: Arc<ModuleDef>,
         rights: Rights,
-        asker: Asker,
+        names: Names,
         compiler: Option<Compiler>,
     ) -> Catalogue {
         Catalogue {
             module,
             rights,
-            asker,
+            names,
             compiler,
         }
     }
 
-    /// Reads a question; if it is only described, without what it reads.
+    fn seen(&self) -> Seen<'_> {
+        Seen::new(
+            &self.module,
+            self.rights,
+            &self.names,
+            self.compiler.as_ref(),
+        )
+    }
+
+    /// Reads a question; if it is only described, with parameters in it.
     pub fn read(&self, text: &str, is_described: bool) -> Result<Read, Unread> {
-        let unread = |reason: String| Unread::Text(not_answered(text, &reason));
-        let tokens = super::tokens::tokens(text);
-        let tokens = tokens.ok_or_else(|| unread("a quote or comment does not end".to_owned()))?;
-        if tokens.len() > read::TOKENS_MAX {
-            let message = format!(
-                "the question has more than {} words and signs",
-                read::TOKENS_MAX
-            );
-            return Err(Unread::Failed(Failure::new(state::LIMIT_REACHED, message)));
-        }
-        let is_large = read::is_large(&tokens);
-        let question = on_stack(is_large, || {
-            let query = read::read(tokens).map_err(unread)?;
-            let seen = Seen::new(&self.module, self.rights, self.asker.clone());
-            let compile = |query: &str| match &self.compiler {
-                Some(compiler) => compiler.compile(query),
-                None => Err(SqlError::ModuleGone),
-            };
-            bind::bind(&query, &seen, &compile, is_described).map_err(|unbound| match unbound {
-                Unbound::Refused(reason) => Unread::Failed(not_answered(text, &reason)),
-                Unbound::Failed(failure) => Unread::Failed(failure),
-            })
+        let unclosed = || Failure::unsupported("a quote or comment does not end");
+        let tokens = tokens(text).ok_or_else(|| Unread::Text(unclosed()))?;
+        let seen = self.seen();
+        let is_large = is_large(&tokens);
+        let read = || Question::read(text, tokens, &seen, is_described);
+        let question = on_stack(is_large, read).map_err(Unread::Failed)??;
+        let readings = question.tables.iter().map(|table| {
+            let reading = seen.reading(&table.query);
+            reading.or_else(|_| seen.reading(&table.whole))
         });
-        let question = question.map_err(Unread::Failed)??;
-        let columns = check_size(0, question.plan.columns.len());
-        columns.map_err(Unread::Failed)?;
-        Ok(Read { question, is_large })
+        let readings = readings.collect::<Result<_, _>>().map_err(Unread::Failed)?;
+        Ok(Read {
+            question,
+            readings,
+            is_large,
+        })
     }
 
     /// The answer to a question that takes no time. None: it may take some, or is none.
@@ -191,57 +132,55 @@ impl Catalogue {
             return None;
         }
         let read = self.read(text, false).ok()?;
-        let Body::Core(core) = &read.question.plan.body else {
-            return None;
-        };
-        if !core.extras.is_empty() || read.is_large {
+        if !read.question.is_brief() || read.is_large {
             return None;
         }
-        let cancelled = Cancelled::new(false);
-        self.answer_within(BRIEF_STEPS_MAX, &read, &[], &cancelled)
-            .ok()
+        let answer = self.answer_within(BRIEF_STEPS_MAX, &read, &[], &|| Ok(()));
+        answer.ok()
     }
 
-    /// Answers a question with the rows of what it reads.
+    /// Answers a question with the rows of what it reads, in pieces.
     pub fn answer(
         &self,
         read: &Read,
-        rows: &[Pieces],
+        rows: &[Vec<HeldBytes>],
         cancelled: &Cancelled,
     ) -> Result<SmallTable, Failure> {
-        on_stack(read.is_large, || {
-            self.answer_within(run::STEPS_MAX, read, rows, cancelled)
-        })?
+        let until = Instant::now() + TIME_MAX;
+        self.answer_within(STEPS_MAX, read, rows, &|| look(cancelled, until))
     }
 
     fn answer_within(
         &self,
         steps_max: usize,
         read: &Read,
-        rows: &[Pieces],
-        cancelled: &Cancelled,
+        rows: &[Vec<HeldBytes>],
+        look: &(dyn Fn() -> Result<(), Failure> + Sync),
     ) -> Result<SmallTable, Failure> {
-        let question = &read.question;
-        let seen = Seen::new(&self.module, self.rights, self.asker.clone());
-        let mut table = read.columns();
-        let runner = Runner::new(&seen, question, rows, cancelled).within(steps_max);
-        let rows = runner.rows(&question.plan, None)?;
-        check_size(rows.len(), question.plan.columns.len())?;
-        let mut left = ANSWER_BYTES_MAX;
-        for row in rows {
-            let weight: usize = row.iter().map(Value::weight).sum();
-            // A step of weight is 16 bytes.
-            let rest = left.checked_sub(weight.saturating_mul(16));
-            left = rest.ok_or_else(too_many_bytes)?;
-            let values = row.iter().zip(&question.plan.columns);
-            let values = values.map(|(value, (name, ty))| {
-                let cell = value.cell(*ty, &question.types, &seen);
-                cell.ok_or_else(|| out_of_range(name))
-            });
-            table.rows.push(values.collect::<Result<_, _>>()?);
-        }
-        Ok(table)
+        let pieces = rows
+            .iter()
+            .map(|table| table.iter().map(AsRef::as_ref).collect());
+        let pieces: Vec<_> = pieces.collect();
+        let (question, seen) = (&read.question, self.seen());
+        let answer = || question.answer(&seen, &pieces, look, steps_max);
+        Ok(SmallTable {
+            columns: question.columns(),
+            rows: on_stack(read.is_large, answer)??,
+        })
     }
+}
+
+/// Ends the work on a question when it is cancelled, or takes too long.
+fn look(cancelled: &Cancelled, until: Instant) -> Result<(), Failure> {
+    if cancelled.load(Ordering::Relaxed) {
+        return Err(Failure::cancelled());
+    }
+    if until < Instant::now() {
+        let seconds = TIME_MAX.as_secs();
+        let message = format!("the question takes more than {seconds} s: ask for less at once");
+        return Err(Failure::new(state::LIMIT_REACHED, message));
+    }
+    Ok(())
 }
 
 /// Does work, on a stack of its own if it may need one.
@@ -260,31 +199,53 @@ fn on_stack<T: Send>(is_large: bool, work: impl FnOnce() -> T + Send) -> Result<
     })
 }
 
-fn out_of_range(column: &str) -> Failure {
-    let message = format!("a value of \"{column}\" is not of the column's type");
-    Failure::new(state::OUT_OF_RANGE, message)
+impl Seen<'_> {
+    fn reading(&self, query: &str) -> Result<Reading, Failure> {
+        let compiled = match self.compiler {
+            Some(compiler) => compiler.compile(query),
+            None => Err(SqlError::ModuleGone),
+        };
+        compiled.map_err(of_statement)
+    }
+}
+
+impl Session for Seen<'_> {
+    fn table(&self, name: &[String]) -> Option<VirtualTable> {
+        relations::table(name)
+    }
+
+    fn rows(&self, table: &VirtualTable, wanted: Option<(usize, &Value)>) -> Vec<Vec<Value>> {
+        relations::rows(self, table, wanted)
+    }
+
+    fn columns(&self, query: &str) -> Result<ProductType, Failure> {
+        self.reading(query).map(|reading| reading.columns())
+    }
+
+    fn function(&self, name: &str) -> Option<(usize, Type)> {
+        functions::function(name)
+    }
+
+    fn call(&self, function: usize, arguments: &[Value]) -> Value {
+        functions::call(function, self, arguments)
+    }
+
+    fn relation(&self, oid: i64) -> Option<String> {
+        self.relation_name(oid)
+    }
+
+    fn oid(&self, name: &str) -> Option<i64> {
+        self.relation_oid(name)
+    }
 }
 
 fn is_schema(name: &str) -> bool {
     name == "pg_catalog" || name.eq_ignore_ascii_case("information_schema")
 }
 
-fn too_many_bytes() -> Failure {
-    let message = format!("the answer would have more than {ANSWER_BYTES_MAX} bytes: ask for fewer columns, or for some of the tables");
-    Failure::new(state::LIMIT_REACHED, message)
-}
-
-fn not_answered(text: &str, reason: &str) -> Failure {
-    let shown: String = text.chars().take(SHOWN_CHARS_MAX).collect();
-    Failure::new(
-        state::FEATURE_NOT_SUPPORTED,
-        format!("this question is not supported ({reason}): {shown}"),
-    )
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::tokens::tokens;
+    use super::super::cancelled::CancelOnDrop;
     use super::*;
     use lightcone_schema::raw::RawModuleDefV10;
     use lightcone_schema::RawModuleDef;
@@ -294,7 +255,7 @@ mod tests {
             sections: Vec::new(),
         });
         let module = ModuleDef::validate(raw).expect("a module");
-        Catalogue::new(Arc::new(module), Rights::default(), Asker::default(), None)
+        Catalogue::new(Arc::new(module), Rights::default(), Names::default(), None)
     }
 
     #[test]
@@ -309,6 +270,12 @@ mod tests {
         drop(guard);
         let ended = catalogue.answer(&read, &[], &cancelled);
         assert_eq!(ended.map(|_| ()), Err(Failure::cancelled()));
+        let late = catalogue.answer_within(STEPS_MAX, &read, &[], &|| {
+            look(&Cancelled::new(false), Instant::now())
+        });
+        let failure = late.expect_err("its time is over");
+        assert_eq!(failure.state, state::LIMIT_REACHED);
+        assert!(failure.message.contains("more than 5 s"), "{failure:?}");
     }
 
     #[test]

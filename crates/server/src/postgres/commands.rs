@@ -1,12 +1,13 @@
 //! What drivers say about their session: answered here (08 §19).
 
+use lightcone_query::postgresql::{is_word, name, text, word, Token};
+
 use super::failure::{state, Failure};
 use super::table::SmallTable;
-use super::tokens::{self, is_word, name, word, Token};
 
-/// Who asks, and where.
+/// What a client calls itself, and the database that it has opened.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Asker {
+pub(super) struct Names {
     pub user: String,
     pub database: String,
     pub application_name: String,
@@ -73,13 +74,13 @@ pub(super) const SETTINGS: [(&str, &str); 34] = [
     ("transaction_read_only", "off"),
 ];
 
-fn setting(name: &str) -> Option<&'static str> {
+pub(super) fn setting(name: &str) -> Option<&'static str> {
     let found = SETTINGS.iter().find(|(known, _)| *known == name);
     found.map(|(_, value)| *value)
 }
 
 /// The answer to a statement, if it is one of these.
-pub(super) fn answer(tokens: &[Token], asker: &Asker) -> Option<Result<Answer, Failure>> {
+pub(super) fn answer(tokens: &[Token], names: &Names) -> Option<Result<Answer, Failure>> {
     let (first, rest) = tokens.split_first()?;
     let is_next = |word: &str| rest.first().is_some_and(|next| is_word(next, word));
     Some(Ok(match word(first)?.as_str() {
@@ -96,7 +97,7 @@ pub(super) fn answer(tokens: &[Token], asker: &Asker) -> Option<Result<Answer, F
         }
         "reset" => Answer::Done("RESET"),
         "set" => return set(rest),
-        "show" => return show(rest, asker).map(|table| Ok(Answer::Rows(table))),
+        "show" => return show(rest, names).map(|table| Ok(Answer::Rows(table))),
         _ => return None,
     }))
 }
@@ -110,7 +111,7 @@ fn set(rest: &[Token]) -> Option<Result<Answer, Failure>> {
     let setting_name = name(rest.iter().find(|of| !is_scope(of))?)?.to_lowercase();
     let value = || match rest.last() {
         Some(Token::Number(number, _)) => number.clone(),
-        Some(value) => match tokens::text(value) {
+        Some(value) => match text(value) {
             Some(text) => text.to_owned(),
             None => name(value).unwrap_or_default(),
         },
@@ -143,7 +144,7 @@ pub(super) fn is_utf8(name: &str) -> bool {
         .any(|known| name.eq_ignore_ascii_case(known))
 }
 
-fn show(rest: &[Token], asker: &Asker) -> Option<SmallTable> {
+fn show(rest: &[Token], names: &Names) -> Option<SmallTable> {
     let words: Option<Vec<String>> = rest.iter().map(name).collect();
     let name = match words?.join("_").to_lowercase().as_str() {
         "transaction_isolation_level" => "transaction_isolation".to_owned(),
@@ -151,8 +152,8 @@ fn show(rest: &[Token], asker: &Asker) -> Option<SmallTable> {
         name => name.to_owned(),
     };
     let value = match name.as_str() {
-        "application_name" => &asker.application_name,
-        "session_authorization" => &asker.user,
+        "application_name" => &names.application_name,
+        "session_authorization" => &names.user,
         name => setting(name)?,
     };
     Some(SmallTable::text(&name, value))
@@ -160,17 +161,17 @@ fn show(rest: &[Token], asker: &Asker) -> Option<SmallTable> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::table::{text, Cell};
-    use super::super::tokens::tokens;
+    use super::super::table::text;
     use super::*;
+    use lightcone_query::postgresql::{tokens, Cell};
 
     fn of(text: &str) -> Option<Result<Answer, Failure>> {
-        let asker = Asker {
+        let names = Names {
             user: "me".to_owned(),
             database: "bank".to_owned(),
             application_name: "psql".to_owned(),
         };
-        answer(&tokens(text).expect("tokens"), &asker)
+        answer(&tokens(text).expect("tokens"), &names)
     }
 
     #[test]

@@ -1,13 +1,14 @@
 //! `COPY (query) TO STDOUT`: rows as lines of text or CSV, as `\copy` of psql and exports of other programs ask for them.
 
+use lightcone_query::postgresql::{
+    self, first_word, is_word, placed_tokens, word, write_bsatn, Format, Token,
+};
 use lightcone_types::ProductType;
 
 use super::commands::is_utf8;
 use super::failure::{state, Failure};
 use super::messages::put_message;
 use super::table::SmallTable;
-use super::tokens::{self, first_word, is_word, placed_tokens, word, Token};
-use super::values::{write_bsatn, Format};
 use crate::database::ResultRow;
 
 /// A statement that copies.
@@ -133,7 +134,7 @@ impl Options {
                 ("format", [format @ Token::Word(_)]) => {
                     once(
                         &mut options.format,
-                        tokens::name(format).unwrap_or_default(),
+                        postgresql::name(format).unwrap_or_default(),
                     )?;
                 }
                 ("format", value) => once(&mut options.format, whole(value)?)?,
@@ -240,7 +241,7 @@ fn once<T>(option: &mut Option<T>, value: T) -> Result<(), Failure> {
 /// A text that is all there is.
 fn whole(tokens: &[Token]) -> Result<String, Failure> {
     match tokens {
-        [token] => tokens::text(token).map(str::to_owned),
+        [token] => postgresql::text(token).map(str::to_owned),
         _ => None,
     }
     .ok_or_else(unsupported)
@@ -250,7 +251,7 @@ fn whole(tokens: &[Token]) -> Result<String, Failure> {
 fn truth(tokens: &[Token]) -> Result<bool, Failure> {
     let written = match tokens {
         [] => return Ok(true),
-        [name @ Token::Word(_)] => tokens::name(name).unwrap_or_default(),
+        [name @ Token::Word(_)] => postgresql::name(name).unwrap_or_default(),
         [Token::Number(number, _)] => number.clone(),
         tokens => whole(tokens)?,
     };
@@ -369,6 +370,7 @@ impl CopyRows {
 mod tests {
     use super::super::table::text;
     use super::*;
+    use lightcone_query::postgresql::Cell;
     use lightcone_types::AlgebraicType;
     use proptest::prelude::*;
 
@@ -506,9 +508,11 @@ mod tests {
     }
 
     fn lines(options: &str, fields: &[Option<&str>]) -> String {
+        let cell =
+            |field: &Option<&str>| field.map_or(Cell::Null, |field| Cell::Value(text(field)));
         let table = SmallTable {
             columns: vec![("a".to_owned(), AlgebraicType::String); fields.len()],
-            rows: vec![fields.iter().map(|field| field.map(text).into()).collect()],
+            rows: vec![fields.iter().map(cell).collect()],
         };
         let copy = copy(&format!("COPY t TO STDOUT {options}"));
         let bytes = copy.lines.lines_of_table(&table);

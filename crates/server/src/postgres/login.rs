@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::commands::{Asker, SETTINGS};
+use super::commands::{Names, SETTINGS};
 use super::failure::{state, Failure};
 use super::messages::{Body, Startup, Wire, WireError};
 use crate::database::{Caller, Rights};
@@ -20,7 +20,7 @@ pub(super) struct Login {
     /// When the token ends, in seconds since 1970.
     pub expires_at: Option<i64>,
     pub database: NameOrIdentity,
-    pub asker: Asker,
+    pub names: Names,
 }
 
 /// Logs a client in. None: it was refused with a message, or has gone.
@@ -99,12 +99,12 @@ async fn ask_token(
         let found = parameters.iter().find(|(known, _)| known == name);
         found.map(|(_, value)| value.clone()).unwrap_or_default()
     };
-    let asker = Asker {
+    let names = Names {
         user: parameter("user"),
         database: parameter("database"),
         application_name: parameter("application_name"),
     };
-    if asker.database.is_empty() {
+    if names.database.is_empty() {
         let failure = Failure::new(state::INTERNAL, "Database name is required");
         return refuse(wire, &failure).await;
     }
@@ -122,10 +122,10 @@ async fn ask_token(
             return refuse(wire, &failure).await;
         }
     };
-    let name = NameOrIdentity::parse(&asker.database).ok();
+    let name = NameOrIdentity::parse(&names.database).ok();
     let name = name.filter(|name| name.name().is_some() && state.resolve(name).is_ok());
     let Some(database) = name else {
-        let failure = no_such_database(&asker.database);
+        let failure = no_such_database(&names.database);
         return refuse(wire, &failure).await;
     };
     wire.authentication(OK);
@@ -150,10 +150,10 @@ async fn ask_token(
             .expect("each is a setting");
         wire.parameter(name, value);
     }
-    if !asker.application_name.is_empty() {
-        wire.parameter("application_name", &asker.application_name);
+    if !names.application_name.is_empty() {
+        wire.parameter("application_name", &names.application_name);
     }
-    wire.parameter("session_authorization", &asker.user);
+    wire.parameter("session_authorization", &names.user);
     Ok(Some(Login {
         expires_at: caller.claims.expires_at,
         caller: Caller {
@@ -163,7 +163,7 @@ async fn ask_token(
             jwt_payload: caller.jwt_payload,
         },
         database,
-        asker,
+        names,
     }))
 }
 

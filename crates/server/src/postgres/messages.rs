@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use lightcone_query::postgresql::{oid_of, size_of_oid, with_length, Format};
 use lightcone_types::ProductType;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
@@ -9,8 +10,6 @@ use tokio_rustls::TlsAcceptor;
 
 use super::failure::Failure;
 use super::tls::Stream;
-use super::types::{oid_of, size_of_oid};
-use super::values::{with_length, Format};
 use crate::database::{HeldMemory, Holder, SqlError};
 
 /// The first message of a client, with its user, database and options.

@@ -11,6 +11,7 @@
 //! rows go out in the pieces that the client's budget holds, and nothing that a client sends is kept in another way.
 
 mod cancel;
+mod cancelled;
 mod catalogue;
 mod commands;
 mod copy;
@@ -26,9 +27,6 @@ mod sizes;
 mod table;
 mod tags;
 mod tls;
-mod tokens;
-mod types;
-mod values;
 
 use std::future::Future;
 use std::sync::Arc;

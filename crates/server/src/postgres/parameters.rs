@@ -2,11 +2,10 @@
 //!
 //! Every literal that leaves this file is one token, or a sign and a number, whatever the driver sent.
 
-use lightcone_types::{hex_encode, AlgebraicType, SpecialProduct, Timestamp};
+use lightcone_query::postgresql::{oid, write_literal, Format, EPOCH_2000_US};
+use lightcone_types::{hex_encode, AlgebraicType, Timestamp};
 
 use super::failure::{state, Failure};
-use super::types::oid;
-use super::values::{Format, EPOCH_2000_US};
 
 /// The literal for a value of a column of type `ty`, which was sent as a value of the type `sent_as`.
 pub(super) fn literal(
@@ -41,73 +40,9 @@ fn text_of(value: &[u8]) -> Result<&str, Failure> {
         .map_err(|_| Failure::new("22021", "the text of a parameter is not UTF-8"))
 }
 
-/// Do values of a type have literals of our language?
-pub(super) fn has_literal(ty: &AlgebraicType) -> bool {
-    use AlgebraicType as T;
-    let special = ty.special_product();
-    match ty {
-        T::Array(_) => ty.is_bytes(),
-        T::Sum(_) => false,
-        T::Product(_) => !matches!(special, None | Some(SpecialProduct::TimeDuration)),
-        _ => true,
-    }
-}
-
-/// A text as a literal of our language. None: it is no value of the type.
-pub(super) fn write_literal(ty: &AlgebraicType, text: &str) -> Option<String> {
-    use AlgebraicType as T;
-    match ty {
-        T::Bool => match text.to_ascii_lowercase().as_str() {
-            "t" | "true" | "y" | "yes" | "on" | "1" => Some("TRUE".to_owned()),
-            "f" | "false" | "n" | "no" | "off" | "0" => Some("FALSE".to_owned()),
-            _ => None,
-        },
-        T::String => Some(quoted(text)),
-        _ if ty.is_bytes() => Some(quoted(hex_digits(text))),
-        _ => match ty.special_product() {
-            Some(SpecialProduct::Identity | SpecialProduct::ConnectionId) => {
-                Some(quoted(hex_digits(text)))
-            }
-            Some(SpecialProduct::Timestamp) => Some(quoted(&with_offset(text))),
-            Some(SpecialProduct::Uuid) => Some(quoted(text)),
-            Some(SpecialProduct::TimeDuration) => None,
-            None => is_number(text.trim()).then(|| text.trim().to_owned()),
-        },
-    }
-}
-
-fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "''"))
-}
-
-fn hex_digits(text: &str) -> &str {
-    text.strip_prefix("\\x").unwrap_or(text)
-}
-
-/// A time without an offset is in UTC, the time zone of every session.
-fn with_offset(text: &str) -> String {
-    let has_time = text.contains(':');
-    let of_time = text.get(10..).unwrap_or_default();
-    match of_time.find(['Z', 'z', '+', '-']) {
-        None if has_time => format!("{text}Z"),
-        None => format!("{text}T00:00:00Z"),
-        // An offset of hours only.
-        Some(at) if of_time.len() - at == 3 => format!("{text}:00"),
-        Some(_) => text.to_owned(),
-    }
-}
-
-/// `[+-] D+ [. D*] [e [+-] D+]`
-fn is_number(text: &str) -> bool {
-    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
-    let (mantissa, exponent) = match unsigned.split_once(['e', 'E']) {
-        Some((mantissa, exponent)) => (mantissa, Some(exponent)),
-        None => (unsigned, None),
-    };
-    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, "0"));
-    let exponent = exponent.map(|e| e.strip_prefix(['+', '-']).unwrap_or(e));
-    digits(whole) && digits(fraction) && exponent.is_none_or(digits)
+/// As many bytes as a value has.
+fn array<const N: usize>(value: &[u8]) -> Option<[u8; N]> {
+    value.try_into().ok()
 }
 
 /// The text of a value that was sent in binary.
@@ -120,35 +55,17 @@ fn from_binary(sent_as: u32, value: &[u8]) -> Result<String, Failure> {
     };
     let text = match sent_as {
         oid::BOOL => value.first().map(|byte| (*byte != 0).to_string()),
-        oid::INT2 => value
-            .try_into()
-            .ok()
-            .map(|b| i16::from_be_bytes(b).to_string()),
-        oid::INT4 => value
-            .try_into()
-            .ok()
-            .map(|b| i32::from_be_bytes(b).to_string()),
-        oid::OID => value
-            .try_into()
-            .ok()
-            .map(|b| u32::from_be_bytes(b).to_string()),
-        oid::INT8 => value
-            .try_into()
-            .ok()
-            .map(|b| i64::from_be_bytes(b).to_string()),
-        oid::FLOAT4 => value
-            .try_into()
-            .ok()
-            .map(|b| f32::from_be_bytes(b).to_string()),
-        oid::FLOAT8 => value
-            .try_into()
-            .ok()
-            .map(|b| f64::from_be_bytes(b).to_string()),
+        oid::INT2 => array(value).map(|bytes| i16::from_be_bytes(bytes).to_string()),
+        oid::INT4 => array(value).map(|bytes| i32::from_be_bytes(bytes).to_string()),
+        oid::OID => array(value).map(|bytes| u32::from_be_bytes(bytes).to_string()),
+        oid::INT8 => array(value).map(|bytes| i64::from_be_bytes(bytes).to_string()),
+        oid::FLOAT4 => array(value).map(|bytes| f32::from_be_bytes(bytes).to_string()),
+        oid::FLOAT8 => array(value).map(|bytes| f64::from_be_bytes(bytes).to_string()),
         oid::NUMERIC => numeric(value),
         oid::BYTEA => Some(hex_encode(value)),
         oid::UUID if value.len() == 16 => Some(hex_encode(value)),
         oid::TIMESTAMP | oid::TIMESTAMPTZ => {
-            let us = value.try_into().ok().map(i64::from_be_bytes);
+            let us = array(value).map(i64::from_be_bytes);
             let us = us.and_then(|us| us.checked_add(EPOCH_2000_US));
             us.map(|us| Timestamp(us).to_rfc3339())
         }
@@ -211,6 +128,7 @@ fn numeric(value: &[u8]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lightcone_query::postgresql::is_number;
     use proptest::prelude::*;
     use AlgebraicType as T;
 

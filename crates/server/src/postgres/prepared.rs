@@ -4,11 +4,11 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use lightcone_query::postgresql::Format;
 use lightcone_types::{AlgebraicType, ProductType};
 use tokio::time::Instant;
 
-use super::failure::{state, Failure};
-use super::values::Format;
+use super::failure::{of_statement, state, Failure};
 use crate::database::{HeldMemory, Holder, ParameterText, Rights};
 
 /// Prepared statements of a session.
@@ -158,7 +158,7 @@ impl Store {
             ));
         }
         let taken = self.memory.set(self.bytes + bytes);
-        taken.map_err(Failure::of_statement)?;
+        taken.map_err(of_statement)?;
         self.bytes += bytes;
         Ok(())
     }
@@ -337,7 +337,7 @@ mod tests {
         let later = |seconds| start + Duration::from_secs(seconds);
         let mut store = Store::new(&holder());
         for (name, seconds) in [("a", 0), ("b", 10)] {
-            let portal = suspended(&prepared, later(seconds), Rights::Everybodys);
+            let portal = suspended(&prepared, later(seconds), Rights::Public);
             store.put_portal(name, portal).expect("room");
         }
         assert_eq!(store.free_stale(later(1)), Some(later(300)));
@@ -355,7 +355,7 @@ mod tests {
     fn rows_go_with_the_rights_that_they_were_read_with() {
         let prepared = Arc::new(prepared(None));
         let mut store = Store::new(&holder());
-        let rights = [Rights::Everybodys, Rights::Reads, Rights::All];
+        let rights = [Rights::Public, Rights::Reads, Rights::All];
         for rights in rights {
             let portal = suspended(&prepared, Instant::now(), rights);
             store

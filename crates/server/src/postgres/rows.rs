@@ -3,10 +3,11 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
+use lightcone_query::postgresql::{with_length, write_bsatn, Format};
+
 use super::copy::CopyRows;
 use super::messages::put_message;
 use super::sizes::written_bytes_max;
-use super::values::{with_length, write_bsatn, Format};
 use crate::database::{ResultRow, RowEncoder};
 
 /// What else a message of a row takes for each column.

@@ -15,7 +15,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::cancel::Cancellable;
-use super::failure::{state, Failure};
+use super::failure::{of_statement, state, Failure};
 use super::login::Login;
 use super::messages::{Body, Message, Wire, WireError};
 use super::prepared::Store;
@@ -114,7 +114,7 @@ impl Session {
             if self.skipping && !matches!(message.kind, b'S' | b'Q') {
                 continue;
             }
-            let refused = message.refused.map(Failure::of_statement);
+            let refused = message.refused.map(of_statement);
             let carried_out = match refused {
                 Some(failure) => Err(Stop::Failure(failure)),
                 None => self.message(message.kind, &message.body).await,
@@ -271,7 +271,7 @@ impl Session {
 /// Where the database does not exist any more, the caller has the rights of every caller.
 fn rights_now(state: &ServerState, login: &Login) -> Rights {
     let record = state.record(&login.database);
-    record.map_or(Rights::Everybodys, |record| {
+    record.map_or(Rights::Public, |record| {
         permissions::rights(&state.control, &record, &login.caller.identity)
     })
 }

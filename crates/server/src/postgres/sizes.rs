@@ -2,10 +2,9 @@
 
 use std::fmt::Write as _;
 
+use lightcone_query::postgresql::is_simple_enum;
 use lightcone_types::bsatn::{fixed_size, min_size};
 use lightcone_types::{AlgebraicType, AlgebraicValue, DecodeError, Reader};
-
-use super::types::is_simple_enum;
 
 /// What grows by doubling takes this much of its content, with what it has grown from.
 const GROWN: usize = 3;
@@ -118,8 +117,8 @@ fn escaped(text: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::super::values::{write, Format};
     use super::*;
+    use lightcone_query::postgresql::{write, Format};
     use lightcone_types::bsatn::encode_value;
     use proptest::prelude::*;
     use AlgebraicType as T;

@@ -1,60 +1,9 @@
 //! Small results that are made here, without asking a database.
 
+use lightcone_query::postgresql::{with_length, Cell, Format};
 use lightcone_types::{AlgebraicType, AlgebraicValue, ProductType};
 
-use super::failure::{state, Failure};
 use super::messages::put_message;
-use super::values::{with_length, write, write_list, Format};
-
-/// A result made here has at most so many columns, as one of PostgreSQL has, and so many values.
-pub(super) const COLUMNS_MAX: usize = 1_664;
-const CELLS_MAX: usize = 1 << 18;
-
-pub(super) fn too_many_columns() -> Failure {
-    let message = format!("target lists can have at most {COLUMNS_MAX} entries");
-    Failure::new(state::LIMIT_REACHED, message)
-}
-
-/// Refuses a result that would be too large, before it is made.
-pub(super) fn check_size(rows: usize, columns: usize) -> Result<(), Failure> {
-    if columns > COLUMNS_MAX {
-        return Err(too_many_columns());
-    }
-    if rows.saturating_mul(columns) > CELLS_MAX {
-        let message = format!(
-            "the answer would have more than {CELLS_MAX} values: ask for fewer columns, or for some of the tables"
-        );
-        return Err(Failure::new(state::LIMIT_REACHED, message));
-    }
-    Ok(())
-}
-
-/// A value of a row.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Cell {
-    Null,
-    Value(AlgebraicValue),
-    /// An array, whose elements may be NULL, which those of tables never are.
-    List(Vec<Option<AlgebraicValue>>),
-}
-
-impl From<Option<AlgebraicValue>> for Cell {
-    fn from(value: Option<AlgebraicValue>) -> Cell {
-        value.map_or(Cell::Null, Cell::Value)
-    }
-}
-
-impl Cell {
-    /// Writes it in a format. False: it is NULL, and nothing is written.
-    pub fn write(&self, ty: &AlgebraicType, format: Format, out: &mut Vec<u8>) -> bool {
-        match self {
-            Cell::Null => return false,
-            Cell::Value(value) => write(ty, value, format, out),
-            Cell::List(elements) => write_list(ty, elements, format, out),
-        }
-        true
-    }
-}
 
 /// Columns, and rows of values.
 #[derive(Clone, Debug, Default)]

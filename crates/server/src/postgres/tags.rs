@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::tokens::first_word;
+use lightcone_query::postgresql::first_word;
+
 use crate::database::SqlStats;
 
 /// How the tags of statements that change rows are written.

@@ -118,7 +118,7 @@ impl Files {
             path: path.to_owned(),
             reason,
         };
-        // Also one that was renewed is to be read by nobody else.
+        // Also one that was renewed is to be read by no other user.
         check_private_key(&self.key)?;
         let text = read(&self.certificate)?;
         let chain = CertificateDer::pem_slice_iter(&text).collect::<Result<Vec<_>, _>>();

@@ -58,7 +58,7 @@ pub async fn connect(
     config
         .host("127.0.0.1")
         .port(address.port())
-        .user("somebody")
+        .user("anyone")
         .dbname(database)
         .password(token);
     let (client, connection) = config.connect(NoTls).await?;

@@ -7,9 +7,10 @@ use lightcone_schema::{
 };
 use lightcone_types::ColId;
 
-use super::super::commands::Asker;
-use super::values::Names;
-use crate::database::Rights;
+use lightcone_query::postgresql::quoted_name as quoted;
+
+use super::super::commands::Names;
+use crate::database::{Compiler, Rights};
 
 /// Object ids of the kinds of things begin here; they follow in the order of the definition.
 const FIRST_TABLE_OID: i64 = 16_384;
@@ -42,8 +43,10 @@ const CATALOGUE_OIDS: [(&str, i64); 16] = [
 ];
 
 pub(super) struct Seen<'m> {
-    pub asker: Asker,
+    pub names: &'m Names,
     pub rights: Rights,
+    /// None: no tables of the module are asked for.
+    pub compiler: Option<&'m Compiler>,
     pub relations: Vec<SeenRelation<'m>>,
     pub indexes: Vec<SeenIndex<'m>>,
     pub constraints: Vec<SeenConstraint<'m>>,
@@ -78,10 +81,16 @@ pub(super) struct SeenConstraint<'m> {
 }
 
 impl<'m> Seen<'m> {
-    pub fn new(module: &'m Arc<ModuleDef>, rights: Rights, asker: Asker) -> Seen<'m> {
+    pub fn new(
+        module: &'m Arc<ModuleDef>,
+        rights: Rights,
+        names: &'m Names,
+        compiler: Option<&'m Compiler>,
+    ) -> Seen<'m> {
         let mut seen = Seen {
-            asker,
+            names,
             rights,
+            compiler,
             relations: Vec::new(),
             indexes: Vec::new(),
             constraints: Vec::new(),
@@ -93,7 +102,7 @@ impl<'m> Seen<'m> {
             let is_primary =
                 |columns: &[ColId]| table.primary_key.is_some_and(|key| *columns == [key]);
             let first_index = seen.indexes.len();
-            // Numbers are the same for everybody.
+            // Numbers are the same for all callers.
             for (oid, index) in index_oids
                 .by_ref()
                 .take(table.indexes.len())
@@ -153,7 +162,32 @@ impl<'m> Seen<'m> {
         seen
     }
 
-    pub fn index(&self, oid: i64) -> Option<&SeenIndex<'m>> {
+    /// The name of a relation of this number.
+    pub fn relation_name(&self, oid: i64) -> Option<String> {
+        let mut relations = self.relations.iter();
+        let relation = relations.find(|relation| relation.oid == oid);
+        let index = || self.index(oid).map(|seen| &*seen.index.name);
+        let of_catalogue = || {
+            let found = CATALOGUE_OIDS.iter().find(|(_, known)| *known == oid);
+            found.map(|(name, _)| *name)
+        };
+        let name = relation.map(|relation| relation.name);
+        name.or_else(index).or_else(of_catalogue).map(quoted)
+    }
+
+    /// The number of a relation of this name.
+    pub fn relation_oid(&self, name: &str) -> Option<i64> {
+        let name = name.strip_prefix("pg_catalog.").unwrap_or(name);
+        let name = name.strip_prefix("public.").unwrap_or(name);
+        let name = name.strip_prefix("\"public\".").unwrap_or(name);
+        let plain = name.trim_matches('"').replace("\"\"", "\"");
+        let relations = self.relations.iter().map(|of| (of.name, of.oid));
+        let indexes = self.indexes.iter().map(|of| (&*of.index.name, of.oid));
+        let mut all = relations.chain(indexes).chain(CATALOGUE_OIDS);
+        all.find(|(known, _)| *known == plain).map(|(_, oid)| oid)
+    }
+
+    fn index(&self, oid: i64) -> Option<&SeenIndex<'m>> {
         self.indexes.iter().find(|index| index.oid == oid)
     }
 
@@ -189,59 +223,16 @@ impl<'m> Seen<'m> {
 }
 
 impl SeenRelation<'_> {
+    /// Does the column of this number, counted from 1, have a sequence?
+    pub fn is_generated(&self, number: i64) -> bool {
+        let mut sequences = self.sequences.iter();
+        sequences.any(|sequence| i64::from(sequence.column.0) + 1 == number)
+    }
+
     fn column_names(&self, columns: &[ColId]) -> String {
         let names = columns
             .iter()
             .map(|id| quoted(&self.columns[usize::from(id.0)].name));
         names.collect::<Vec<_>>().join(", ")
-    }
-}
-
-/// A name as it stands in a statement.
-pub(super) fn quoted(name: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_lowercase() || c == '_' || c.is_ascii_digit();
-    match name.chars().all(is_plain)
-        && !name.starts_with(|c: char| c.is_ascii_digit())
-        && !name.is_empty()
-    {
-        true => name.to_owned(),
-        false => format!("\"{}\"", name.replace('"', "\"\"")),
-    }
-}
-
-impl Names for Seen<'_> {
-    fn relation(&self, oid: i64) -> Option<String> {
-        let of_ours = self.relations.iter().find(|relation| relation.oid == oid);
-        let of_ours = of_ours.map(|relation| quoted(relation.name));
-        let index = || self.index(oid).map(|seen| quoted(&seen.index.name));
-        let of_catalogue = || {
-            let found = CATALOGUE_OIDS.iter().find(|(_, known)| *known == oid);
-            found.map(|(name, _)| (*name).to_owned())
-        };
-        of_ours.or_else(index).or_else(of_catalogue)
-    }
-
-    fn oid(&self, name: &str) -> Option<i64> {
-        let name = name.strip_prefix("pg_catalog.").unwrap_or(name);
-        let name = name.strip_prefix("public.").unwrap_or(name);
-        let name = name.strip_prefix("\"public\".").unwrap_or(name);
-        let plain = name.trim_matches('"').replace("\"\"", "\"");
-        let ours = self
-            .relations
-            .iter()
-            .find(|relation| relation.name == plain);
-        let index = || {
-            self.indexes
-                .iter()
-                .find(|seen| seen.index.name == plain)
-                .map(|seen| seen.oid)
-        };
-        let of_catalogue = || {
-            let found = CATALOGUE_OIDS.iter().find(|(known, _)| *known == plain);
-            found.map(|(_, oid)| *oid)
-        };
-        ours.map(|relation| relation.oid)
-            .or_else(index)
-            .or_else(of_catalogue)
     }
 }

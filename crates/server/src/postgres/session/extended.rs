@@ -2,20 +2,18 @@
 
 use std::sync::Arc;
 
+use lightcone_query::postgresql::{is_empty, parameter_oid, tokens, Format, Token};
 use lightcone_types::{AlgebraicType, ProductType};
 use tokio::time::Instant;
 
 use super::super::catalogue::{is_question, may_be_ad_hoc};
 use super::super::commands::Answer;
 use super::super::copy::Copy;
-use super::super::failure::{state, Failure};
+use super::super::failure::{of_statement, state, Failure};
 use super::super::messages::{Body, WireError};
 use super::super::parameters::literal;
 use super::super::prepared::{Pending, Portal, Prepared, Progress, Suspended, SUSPENDED_TIME_MAX};
 use super::super::tags::Tags;
-use super::super::tokens::{self, Token};
-use super::super::types::parameter_oid;
-use super::super::values::Format;
 use super::statement::{check_length, too_long};
 use super::{Session, Stop};
 use crate::database::{ParameterText, Rights, SqlError, QUERY_BYTES_MAX};
@@ -37,13 +35,13 @@ impl Session {
 
     async fn prepare(&mut self, text: String, given: &[u32]) -> Result<Prepared, Stop> {
         let refused = |error: lightcone_query::SqlError| {
-            Failure::of_statement(crate::database::SqlError::Query(error.to_string()))
+            of_statement(crate::database::SqlError::Query(error.to_string()))
         };
         let text = Arc::new(ParameterText::read(text).map_err(refused)?);
         let empty = vec!["''".to_owned(); text.count()];
         let shape = text.with_literals_within(&empty, QUERY_BYTES_MAX);
         let shape = shape.ok_or_else(|| too_long(text.text()))?;
-        let is_empty = tokens::is_empty(&shape);
+        let is_empty = is_empty(&shape);
         let texts = |count| vec![AlgebraicType::String; count];
         let (types, columns) = if is_empty {
             (Vec::new(), None)
@@ -52,7 +50,7 @@ impl Session {
             (texts(text.count()), None)
         } else {
             check_length(&shape)?;
-            let tokens = tokens::tokens(&shape).unwrap_or_default();
+            let tokens = tokens(&shape).unwrap_or_default();
             match self.answered_here(&shape, &tokens)? {
                 Some(Answer::Rows(table)) => (texts(text.count()), Some(table.column_types())),
                 Some(_) => (texts(text.count()), None),
@@ -88,15 +86,19 @@ impl Session {
             match database.describe(&holder, caller, text.clone()).await {
                 Ok(described) => return Ok((described.parameters, described.columns)),
                 Err(error @ SqlError::NotCompiled(_)) if is_question => {
-                    refusal = Some(Failure::of_statement(error));
+                    refusal = Some(of_statement(error));
                 }
-                Err(error) => return Err(Failure::of_statement(error).into()),
+                Err(error) => return Err(of_statement(error).into()),
             }
         }
         let read = self
             .described_question(text.text().to_owned(), refusal)
             .await?;
-        let columns = read.columns().column_types();
+        let columns = ProductType::new(
+            read.columns()
+                .iter()
+                .map(|(name, ty)| (name.as_str(), ty.clone())),
+        );
         Ok((read.parameters(text.count()), Some(columns)))
     }
 
@@ -206,7 +208,7 @@ impl Session {
             Progress::New => {
                 let (text, formats) = (portal.text.clone(), portal.formats.clone());
                 let prepared = portal.prepared.clone();
-                if tokens::is_empty(&text) {
+                if is_empty(&text) {
                     portal.progress = Progress::New;
                     self.wire.empty(b'I');
                     return Ok(());

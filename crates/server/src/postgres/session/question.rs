@@ -1,12 +1,14 @@
 //! Questions in PostgreSQL's language (08 §19).
 
-use super::super::catalogue::{CancelOnDrop, Catalogue, Pieces, Read, Unread};
-use super::super::failure::{state, Failure};
+use lightcone_query::postgresql::{Question, Token, Unread};
+
+use super::super::cancelled::CancelOnDrop;
+use super::super::catalogue::Catalogue;
+use super::super::failure::{of_statement, state, Failure};
 use super::super::rows::FoundRows;
 use super::super::table::SmallTable;
-use super::super::tokens::Token;
 use super::{Session, Stop};
-use crate::database::{DatabaseHandle, Holder, Reading};
+use crate::database::{DatabaseHandle, HeldBytes, Holder, Reading};
 
 /// How far a question is when it was read.
 enum Step {
@@ -21,12 +23,13 @@ impl Session {
         &mut self,
         text: String,
         refusal: Option<Failure>,
-    ) -> Result<Read, Stop> {
+    ) -> Result<Question, Stop> {
         let (database, holder) = self.database().await?;
         let tables = self.catalogue(&database);
         let work = move || tables.read(&text, true);
         let read = self.beside(&database, &holder, work).await?;
-        Ok(read.map_err(|unread| of_unread(unread, refusal))?)
+        let read = read.map_err(|unread| of_unread(unread, refusal))?;
+        Ok(read.question)
     }
 
     /// Answers a question.
@@ -45,10 +48,9 @@ impl Session {
         let flag = cancelled.clone();
         let work = move || -> Result<_, Unread> {
             let read = tables.read(&text, false)?;
-            let readings = read.readings();
-            let step = match readings.is_empty() {
+            let step = match read.readings.is_empty() {
                 true => Step::Done(tables.answer(&read, &[], &flag)),
-                false => Step::Needs(readings),
+                false => Step::Needs(read.readings),
             };
             Ok((tables, text, step))
         };
@@ -74,8 +76,8 @@ impl Session {
     fn catalogue(&self, database: &DatabaseHandle) -> Catalogue {
         let caller = &self.login.caller;
         let compiler = Some(database.compiler(caller));
-        let asker = self.login.asker.clone();
-        Catalogue::new(database.module_def(), caller.rights, asker, compiler)
+        let names = self.login.names.clone();
+        Catalogue::new(database.module_def(), caller.rights, names, compiler)
     }
 
     /// The rows of the module's tables that a question needs, all in one state.
@@ -84,11 +86,11 @@ impl Session {
         database: &DatabaseHandle,
         holder: &Holder,
         readings: Vec<Reading>,
-    ) -> Result<Vec<Pieces>, Stop> {
+    ) -> Result<Vec<Vec<HeldBytes>>, Stop> {
         let caller = self.login.caller.clone();
         let rows = database.read_all(holder, caller, readings, || FoundRows);
         let rows = self.wanted(rows, true).await?;
-        Ok(rows.map_err(Failure::of_statement)?)
+        Ok(rows.map_err(of_statement)?)
     }
 
     /// Does what may take a moment beside this thread, where others would wait for it.

@@ -1,13 +1,13 @@
 //! What came of a statement, on its way to the client.
 
+use lightcone_query::postgresql::Format;
 use lightcone_types::ProductType;
 
 use super::super::copy::CopyRows;
-use super::super::failure::Failure;
+use super::super::failure::{of_statement, Failure};
 use super::super::messages::WireError;
 use super::super::prepared::{Pending, Piece};
 use super::super::table::SmallTable;
-use super::super::values::Format;
 use super::{Session, Stop};
 
 /// What came of a statement.
@@ -61,14 +61,12 @@ impl Session {
     /// Refuses what the client could not hold, before it is written: that takes this thread's time.
     fn check_memory(&self, table: &SmallTable) -> Result<(), Failure> {
         let mut memory = self.holder.memory();
-        memory
-            .set(table.text_bytes())
-            .map_err(Failure::of_statement)
+        memory.set(table.text_bytes()).map_err(of_statement)
     }
 
     /// Counts what was made here as the client's.
     fn held(&self, messages: Vec<u8>) -> Result<Piece, Failure> {
-        let held = self.holder.hold(messages).map_err(Failure::of_statement)?;
+        let held = self.holder.hold(messages).map_err(of_statement)?;
         Ok(Box::new(held))
     }
 

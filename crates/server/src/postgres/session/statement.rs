@@ -4,20 +4,19 @@ use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
+use lightcone_query::postgresql::{is_empty, tokens, Cell, Format, Token};
 use lightcone_types::ProductType;
 
 use super::super::catalogue::{is_question, may_be_ad_hoc};
 use super::super::commands::{self, Answer, Block};
 use super::super::copy::{Copy, CopyRows};
-use super::super::failure::{state, Failure};
+use super::super::failure::{of_statement, state, Failure};
 use super::super::login::no_such_database;
 use super::super::messages::WireError;
 use super::super::prepared::{Pending, Piece};
 use super::super::rows::{DataRows, Shape};
 use super::super::table::{self, SmallTable};
 use super::super::tags::{counts, tag_of, verb_of, Tags};
-use super::super::tokens::{is_empty, tokens, Token};
-use super::super::values::Format;
 use super::results::Outcome;
 use super::{Session, Stop, Transaction};
 use crate::collaborators;
@@ -48,13 +47,13 @@ impl Session {
     /// The open database, and whom its rows are held for. What the client may do there is looked up anew.
     pub(super) async fn database(&mut self) -> Result<(DatabaseHandle, Holder), Failure> {
         let record = self.state.record(&self.login.database);
-        let record = record.map_err(|_| no_such_database(&self.login.asker.database))?;
+        let record = record.map_err(|_| no_such_database(&self.login.names.database))?;
         let identity = self.login.caller.identity;
         self.login.caller.rights = permissions::rights(&self.state.control, &record, &identity);
         let running = self.state.databases.get(&record).await;
         let handle = match running {
             Ok(running) => running.handle,
-            Err(OpenError::Gone) => return Err(no_such_database(&self.login.asker.database)),
+            Err(OpenError::Gone) => return Err(no_such_database(&self.login.names.database)),
             Err(OpenError::Failed(reason)) => return Err(Failure::new(state::INTERNAL, reason)),
         };
         Ok((handle, self.holder.clone()))
@@ -69,12 +68,12 @@ impl Session {
         if collaborators::is_asked(text) {
             return Ok(Some(Answer::Rows(self.collaborators()?)));
         }
-        commands::answer(tokens, &self.login.asker).transpose()
+        commands::answer(tokens, &self.login.names).transpose()
     }
 
     fn collaborators(&self) -> Result<SmallTable, Failure> {
         let record = self.state.record(&self.login.database);
-        let record = record.map_err(|_| no_such_database(&self.login.asker.database))?;
+        let record = record.map_err(|_| no_such_database(&self.login.names.database))?;
         let identity = self.login.caller.identity;
         let rows =
             collaborators::rows(&self.state.control, &record, &identity).ok_or_else(|| {
@@ -82,7 +81,7 @@ impl Session {
                 Failure::new(state::INSUFFICIENT_PRIVILEGE, message)
             })?;
         let columns = collaborators::COLUMNS.map(|(name, ty)| (name.to_owned(), ty));
-        let cell = |value: &String| table::Cell::Value(table::text(value));
+        let cell = |value: &String| Cell::Value(table::text(value));
         let rows = rows.iter().map(|row| row.iter().map(cell).collect());
         Ok(SmallTable {
             columns: columns.to_vec(),
@@ -160,7 +159,7 @@ impl Session {
             Answer::Block(block) => Outcome::done(self.block(block)),
             Answer::ApplicationName(name) => {
                 self.wire.parameter("application_name", &name);
-                self.login.asker.application_name = name;
+                self.login.names.application_name = name;
                 Outcome::done("SET")
             }
             Answer::Deallocate(Some(name)) => {
@@ -253,8 +252,8 @@ impl Session {
         let run = database.sql_for(&holder, self.login.caller.clone(), text, true, encoder);
         match self.wanted(run, is_read).await? {
             Ok(outcome) => Ok(Ok(outcome)),
-            Err(error @ SqlError::NotCompiled(_)) => Ok(Err(Failure::of_statement(error))),
-            Err(error) => Err(Failure::of_statement(error).into()),
+            Err(error @ SqlError::NotCompiled(_)) => Ok(Err(of_statement(error))),
+            Err(error) => Err(of_statement(error).into()),
         }
     }
 
@@ -298,5 +297,5 @@ pub(super) fn check_length(text: &str) -> Result<(), Failure> {
 pub(super) fn too_long(text: &str) -> Failure {
     let prefix = text.chars().take(SHOWN_CHARS_MAX).collect();
     let error = lightcone_query::SqlError::TooLong { prefix };
-    Failure::of_statement(crate::database::SqlError::Query(error.to_string()))
+    of_statement(crate::database::SqlError::Query(error.to_string()))
 }

@@ -1,0 +1,97 @@
+//! Calls of functions: of which of them there is a value, and of which there are several.
+
+use sqlparser::ast::{OrderByExpr, WindowSpec};
+
+use super::super::column_type::Type;
+use super::super::failure::{state, Done, Failure};
+use super::super::functions::{aggregate, function, series};
+use super::super::plan::{self, Bound, Extra};
+use super::scope::Scope;
+use super::syntax::{is_descending, refuse_if, Call};
+use super::Binder;
+
+impl Binder<'_> {
+    pub(super) fn call(&mut self, call: Call<'_>, scope: &Scope<'_>) -> Done<(Bound, Type)> {
+        let name = call.name.as_str();
+        if let Some(window) = call.over {
+            let WindowSpec {
+                window_name: None,
+                partition_by,
+                order_by,
+                window_frame: None,
+            } = window
+            else {
+                return Err("a frame of a window is not supported".into());
+            };
+            refuse_if(name != "row_number", &format!("{name}() OVER"))?;
+            let (partition, _) = self.plainly(|binder| binder.list(partition_by.iter(), scope))?;
+            let order = self.sorted(order_by, scope)?;
+            return self.extra(Extra::RowNumber { partition, order }, Type::Int8);
+        }
+        let is_aggregate = aggregate(name, None).is_some();
+        let is_plain = !call.is_distinct && call.order.is_empty() && call.filter.is_none();
+        refuse_if(!is_aggregate && !is_plain, &format!("a clause of {name}()"))?;
+        if let Some((series, columns)) = series(name, None) {
+            let arguments = call.arguments.into_iter();
+            let (arguments, types) = self.plainly(|binder| binder.list(arguments, scope))?;
+            let ty = match (&columns[..], types.first()) {
+                ([_], Some(ty)) if name == "unnest" => ty.element(),
+                ([(_, ty)], _) => *ty,
+                _ => Type::Pair,
+            };
+            return self.extra(Extra::Series { series, arguments }, ty);
+        }
+        if is_aggregate {
+            return scope.of_all_rows(|| self.aggregate(call, scope));
+        }
+        let arguments = call.arguments.into_iter();
+        let (arguments, types) = self.list(arguments, scope)?;
+        let is_pattern = name == "substring" && types.get(1) == Some(&Type::Text);
+        refuse_if(is_pattern, "substring() with a pattern")?;
+        let of_values = function(name, &types).map(|(at, ty)| (plan::Call::Function(at), ty));
+        let of_session = || self.session.function(name);
+        let of_session = || of_session().map(|(at, ty)| (plan::Call::OfSession(at), ty));
+        let (call, ty) = of_values.or_else(of_session).ok_or_else(|| {
+            let message = format!("function {name}() does not exist here");
+            Failure::new(state::NO_SUCH_FUNCTION, message)
+        })?;
+        Ok((Bound::Call(call, arguments), ty))
+    }
+
+    fn aggregate(&mut self, call: Call<'_>, scope: &Scope<'_>) -> Done<(Bound, Type)> {
+        let arguments = call.arguments.into_iter();
+        let (arguments, types) = self.plainly(|binder| binder.list(arguments, scope))?;
+        let found = aggregate(&call.name, types.first().copied());
+        let (aggregate, ty) = found.expect("it is one");
+        let filter = match call.filter {
+            Some(filter) => Some(self.plainly(|binder| binder.expr(filter, scope))?.0),
+            None => None,
+        };
+        let made = Extra::Aggregate {
+            aggregate,
+            arguments,
+            is_distinct: call.is_distinct,
+            order: self.sorted(call.order, scope)?,
+            filter,
+        };
+        self.extra(made, ty)
+    }
+
+    fn sorted(&mut self, order: &[OrderByExpr], scope: &Scope<'_>) -> Done<Vec<(Bound, bool)>> {
+        let mut sorted = Vec::new();
+        for by in order {
+            let (bound, _) = self.plainly(|binder| binder.expr(&by.expr, scope))?;
+            sorted.push((bound, is_descending(by)?));
+        }
+        Ok(sorted)
+    }
+
+    fn extra(&mut self, made: Extra, ty: Type) -> Done<(Bound, Type)> {
+        let list = self.extras.as_mut();
+        let list = list.ok_or(Failure::from(
+            "a function of several rows stands where there is one",
+        ))?;
+        list.push(made);
+        Ok((Bound::Extra(list.len() - 1), ty))
+    }
+}

@@ -1,0 +1,359 @@
+//! What a question reads, and how it is joined.
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use sqlparser::ast::*;
+
+use super::super::column_type::Type;
+use super::super::failure::{Done, Failure};
+use super::super::functions::series;
+use super::super::plan::{Bound, Call, Columns, Condition, Operator, Source, Step};
+use super::scope::{RowKey, Scope, ScopeColumn};
+use super::syntax::{arguments, chain, folded, parts, refuse_if};
+use super::{renamed, Binder, WIDTH_MAX};
+
+/// How what is read is joined with what stands before it.
+#[derive(Clone, Copy, Default)]
+struct Kept {
+    left: bool,
+    right: bool,
+}
+
+impl Binder<'_> {
+    pub(super) fn from(
+        &mut self,
+        list: &[TableWithJoins],
+        scope: &mut Scope<'_>,
+    ) -> Done<Vec<Step>> {
+        let mut steps = Vec::new();
+        for from in list {
+            let start = scope.columns.len();
+            let mut joined = self.joined(from, scope)?;
+            // What a join keeps without a partner is of this item alone.
+            match start > 0 && joined.iter().any(|step| step.keeps_right) {
+                true => steps.push(Step {
+                    source: Source::Group(joined),
+                    keeps_left: false,
+                    keeps_right: false,
+                    start,
+                    width: scope.columns.len() - start,
+                    on: Vec::new(),
+                }),
+                false => steps.append(&mut joined),
+            }
+        }
+        Ok(steps)
+    }
+
+    fn joined(&mut self, from: &TableWithJoins, scope: &mut Scope<'_>) -> Done<Vec<Step>> {
+        let TableWithJoins { relation, joins } = from;
+        let mut steps = vec![self.step(relation, Kept::default(), None, scope)?];
+        for join in joins {
+            let Join {
+                relation,
+                global,
+                join_operator,
+            } = join;
+            refuse_if(*global, "GLOBAL JOIN")?;
+            use JoinOperator as J;
+            let (left, right, constraint) = match join_operator {
+                J::Join(on) | J::Inner(on) | J::CrossJoin(on) => (false, false, on),
+                J::Left(on) | J::LeftOuter(on) => (true, false, on),
+                J::Right(on) | J::RightOuter(on) => (false, true, on),
+                J::FullOuter(on) => (true, true, on),
+                _ => return Err("a kind of JOIN that PostgreSQL does not have".into()),
+            };
+            let is_cross = matches!(join_operator, J::CrossJoin(_));
+            let has_condition = !matches!(constraint, JoinConstraint::None);
+            refuse_if(is_cross == has_condition, "JOIN without a condition")?;
+            let kept = Kept { left, right };
+            steps.push(self.step(relation, kept, Some(constraint), scope)?);
+        }
+        Ok(steps)
+    }
+
+    /// Binds what is read, adds its columns, and then binds how it is joined.
+    fn step(
+        &mut self,
+        factor: &TableFactor,
+        kept: Kept,
+        constraint: Option<&JoinConstraint>,
+        scope: &mut Scope<'_>,
+    ) -> Done<Step> {
+        let start = scope.columns.len();
+        let source = self.source(factor, scope)?;
+        if scope.columns.len() > WIDTH_MAX {
+            return Err(format!("it reads more than {WIDTH_MAX} columns").into());
+        }
+        let on = match constraint {
+            None | Some(JoinConstraint::None) => Vec::new(),
+            Some(JoinConstraint::On(expr)) => {
+                let on = self.conditions(expr, scope)?;
+                if !kept.right {
+                    self.read_where(&on, scope, if kept.left { start } else { 0 });
+                }
+                on
+            }
+            Some(JoinConstraint::Using(names)) => {
+                // Either side of the merged column may be NULL there.
+                refuse_if(kept.left && kept.right, "FULL JOIN with USING")?;
+                let mut on = Vec::new();
+                for name in names {
+                    on.push(using(&parts(name)?.join("."), start, kept.right, scope)?);
+                }
+                on
+            }
+            Some(JoinConstraint::Natural | JoinConstraint::UsingAlias(..)) => {
+                return Err("this kind of JOIN is not supported".into());
+            }
+        };
+        Ok(Step {
+            source,
+            keeps_left: kept.left,
+            keeps_right: kept.right,
+            start,
+            width: scope.columns.len() - start,
+            on,
+        })
+    }
+
+    /// Binds what is read, and adds its columns.
+    fn source(&mut self, factor: &TableFactor, scope: &mut Scope<'_>) -> Done<Source> {
+        let (source, name, columns, alias) = match factor {
+            TableFactor::NestedJoin {
+                table_with_joins,
+                alias,
+            } => {
+                refuse_if(alias.is_some(), "an alias of a join")?;
+                return Ok(Source::Group(self.joined(table_with_joins, scope)?));
+            }
+            TableFactor::Table {
+                name,
+                alias,
+                args,
+                with_hints,
+                version,
+                with_ordinality,
+                partitions,
+                json_path,
+                sample,
+                index_directives,
+                // No table inherits from another.
+                inheritance: _,
+            } => {
+                let is_plain = with_hints.is_empty() && version.is_none() && partitions.is_empty();
+                let is_plain = is_plain && json_path.is_none() && sample.is_none();
+                refuse_if(
+                    !is_plain || !index_directives.is_empty(),
+                    "a clause of FROM",
+                )?;
+                let parts = parts(name)?;
+                let alias = alias.as_ref();
+                let (source, columns) = match args {
+                    Some(TableFunctionArgs { args, settings }) => {
+                        refuse_if(settings.is_some(), "SETTINGS")?;
+                        let name = parts.last().map_or("", String::as_str);
+                        let arguments = arguments(args)?;
+                        self.rows_of(name, arguments, *with_ordinality, alias, scope)?
+                    }
+                    None => match self.named(&parts, alias, scope)? {
+                        Some(found) => found,
+                        None => {
+                            let (source, name, columns) = self.stored(name)?;
+                            return self.add(source, name, columns, alias, scope);
+                        }
+                    },
+                };
+                (
+                    source,
+                    parts.last().cloned().unwrap_or_default(),
+                    columns,
+                    alias,
+                )
+            }
+            TableFactor::Function {
+                lateral: _,
+                name,
+                args,
+                with_ordinality,
+                alias,
+            } => {
+                let name = parts(name)?.pop().unwrap_or_default();
+                let (arguments, alias) = (arguments(args)?, alias.as_ref());
+                let (source, columns) =
+                    self.rows_of(&name, arguments, *with_ordinality, alias, scope)?;
+                (source, name, columns, alias)
+            }
+            TableFactor::UNNEST {
+                alias,
+                array_exprs,
+                with_offset: false,
+                with_offset_alias: None,
+                with_ordinality,
+            } => {
+                let (arguments, alias) = (array_exprs.iter().collect(), alias.as_ref());
+                let (source, columns) =
+                    self.rows_of("unnest", arguments, *with_ordinality, alias, scope)?;
+                (source, "unnest".to_owned(), columns, alias)
+            }
+            TableFactor::Derived {
+                lateral,
+                subquery,
+                alias,
+                sample,
+            } => {
+                refuse_if(sample.is_some(), "TABLESAMPLE")?;
+                let outer = if *lateral { Some(&*scope) } else { scope.outer };
+                let plan = Arc::new(self.query(subquery, outer)?);
+                let columns = plan.columns.clone();
+                let source = Source::Select {
+                    plan,
+                    is_lateral: *lateral,
+                };
+                (source, String::new(), columns, alias.as_ref())
+            }
+            _ => return Err("something in FROM that the catalogue does not have".into()),
+        };
+        self.add(source, name, columns, alias, scope)
+    }
+
+    /// Adds the columns of what is read.
+    fn add(
+        &mut self,
+        source: Source,
+        name: String,
+        mut columns: Columns,
+        alias: Option<&TableAlias>,
+        scope: &mut Scope<'_>,
+    ) -> Done<Source> {
+        let table = alias.map_or(name, |alias| folded(&alias.name));
+        if let Some(alias) = alias {
+            renamed(&mut columns, alias);
+        }
+        let stored = match &source {
+            Source::Stored(table) => Some(*table),
+            _ => None,
+        };
+        for (nth, (name, ty)) in columns.into_iter().enumerate() {
+            scope.columns.push(ScopeColumn {
+                table: table.clone(),
+                name,
+                ty,
+                is_hidden: false,
+                of: stored.map(|table| (table, nth)),
+                is_used: Cell::new(false),
+            });
+        }
+        Ok(source)
+    }
+
+    /// A table of the catalogue, or a question with a name. None: it is of the module, if there is one.
+    fn named(
+        &mut self,
+        parts: &[String],
+        alias: Option<&TableAlias>,
+        scope: &mut Scope<'_>,
+    ) -> Done<Option<(Source, Columns)>> {
+        let name = parts.last().map_or("", String::as_str);
+        let is_meant = |(known, _): &&(String, _)| parts.len() == 1 && known == name;
+        if let Some((_, plan)) = self.with.iter().rev().find(is_meant) {
+            let source = Source::Select {
+                plan: plan.clone(),
+                is_lateral: false,
+            };
+            return Ok(Some((source, plan.columns.clone())));
+        }
+        let Some(found) = self.session.table(parts) else {
+            return Ok(None);
+        };
+        if found.is_loose() {
+            let alias = alias.map(|alias| folded(&alias.name));
+            scope.loose.push(alias.unwrap_or_else(|| name.to_owned()));
+        }
+        let start = scope.columns.len();
+        scope.keys.push(RowKey {
+            columns: start..start + found.columns.len(),
+            key: found.key.iter().map(|at| start + at).collect(),
+        });
+        let columns = owned(&found.columns);
+        Ok(Some((Source::Virtual(found), columns)))
+    }
+
+    /// A function that gives rows.
+    fn rows_of(
+        &mut self,
+        name: &str,
+        arguments: Vec<&Expr>,
+        is_numbered: bool,
+        alias: Option<&TableAlias>,
+        scope: &Scope<'_>,
+    ) -> Done<(Source, Columns)> {
+        let (arguments, types) = self.list(arguments.into_iter(), scope)?;
+        let found = series(name, types.first().copied());
+        let (series, columns) = found.ok_or_else(|| format!("{name}() does not give rows"))?;
+        let mut columns = owned(&columns);
+        if let ([column], Some(alias)) = (&mut columns[..], alias) {
+            column.0 = folded(&alias.name);
+        }
+        if is_numbered {
+            columns.push(("ordinality".to_owned(), Type::Int8));
+        }
+        let source = Source::Function {
+            series,
+            arguments,
+            is_numbered,
+        };
+        Ok((source, columns))
+    }
+
+    /// The conditions that all have to hold.
+    pub(super) fn conditions(&mut self, expr: &Expr, scope: &Scope<'_>) -> Done<Vec<Condition>> {
+        let mut conditions = Vec::new();
+        for expr in chain(expr, &BinaryOperator::And) {
+            let (bound, _) = self.expr(expr, scope)?;
+            conditions.push(condition(bound));
+        }
+        Ok(conditions)
+    }
+}
+
+fn owned(columns: &[(&str, Type)]) -> Columns {
+    let columns = columns.iter();
+    columns
+        .map(|(name, ty)| ((*name).to_owned(), *ty))
+        .collect()
+}
+
+fn condition(bound: Bound) -> Condition {
+    let needs = bound.needs().unwrap_or(usize::MAX);
+    Condition { bound, needs }
+}
+
+/// `left.name = right.name`, of which the one is seen that every row has.
+fn using(name: &str, start: usize, keeps_right: bool, scope: &mut Scope<'_>) -> Done<Condition> {
+    let missing = || {
+        let text = format!("column \"{name}\" specified in USING clause does not exist");
+        Failure::from(text)
+    };
+    let is_named = |column: &ScopeColumn| column.name == name && !column.is_hidden;
+    let left = scope.columns[..start]
+        .iter()
+        .position(is_named)
+        .ok_or_else(missing)?;
+    let right = scope.columns[start..]
+        .iter()
+        .position(is_named)
+        .ok_or_else(missing)?;
+    let right = start + right;
+    let hidden = if keeps_right { left } else { right };
+    scope.columns[hidden].is_hidden = true;
+    scope.columns[left].is_used.set(true);
+    scope.columns[right].is_used.set(true);
+    let column = |at| Bound::Column { up: 0, at };
+    let both = [column(left), column(right)];
+    Ok(condition(Bound::call(
+        Call::Operator(Operator::Equal),
+        both,
+    )))
+}

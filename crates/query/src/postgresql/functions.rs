@@ -1,0 +1,470 @@
+//! Functions of values, of groups, and those that give rows.
+
+use std::cmp::Ordering;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use super::column_type::{columns_of, common, Type};
+use super::failure::{state, Failure};
+use super::value::Value;
+
+/// The longest text that a function makes.
+const MADE_BYTES_MAX: usize = 1 << 20;
+
+/// What is made of the rows of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Aggregate {
+    Count,
+    Min,
+    Max,
+    Sum,
+    Average,
+    ListOf,
+    Joined,
+    AnyTrue,
+    AllTrue,
+}
+
+pub fn aggregate(name: &str, of: Option<Type>) -> Option<(Aggregate, Type)> {
+    let of = of.unwrap_or(Type::Text);
+    Some(match name {
+        "count" => (Aggregate::Count, Type::Int8),
+        "min" => (Aggregate::Min, of),
+        "max" => (Aggregate::Max, of),
+        "sum" if matches!(of, Type::Float | Type::Float4) => (Aggregate::Sum, Type::Float),
+        "avg" => (Aggregate::Average, Type::Float),
+        "sum" => (Aggregate::Sum, Type::Int8),
+        "array_agg" => (Aggregate::ListOf, of.list()),
+        "string_agg" => (Aggregate::Joined, Type::Text),
+        "bool_or" => (Aggregate::AnyTrue, Type::Bool),
+        "bool_and" | "every" => (Aggregate::AllTrue, Type::Bool),
+        _ => return None,
+    })
+}
+
+/// A function that gives rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Series {
+    Numbers,
+    Elements,
+    Subscripts,
+    /// Elements with their places: `x` and `n`.
+    Expanded,
+    Keywords,
+    /// One that never has any, of some columns.
+    Nothing,
+}
+
+pub fn series(name: &str, of: Option<Type>) -> Option<(Series, Vec<(&'static str, Type)>)> {
+    let element = of.map_or(Type::Text, Type::element);
+    let (series, columns) = match name {
+        "generate_series" => (Series::Numbers, "generate_series:i"),
+        "unnest" => return Some((Series::Elements, vec![("unnest", element)])),
+        "generate_subscripts" => (Series::Subscripts, "generate_subscripts:i"),
+        "_pg_expandarray" => {
+            let columns = vec![("x", element), ("n", Type::Int4)];
+            return Some((Series::Expanded, columns));
+        }
+        "pg_get_keywords" => (Series::Keywords, "word:t catcode:t catdesc:t"),
+        "aclexplode" => (
+            Series::Nothing,
+            "grantor:l grantee:l privilege_type:t is_grantable:b",
+        ),
+        "pg_options_to_table" => (Series::Nothing, "option_name:t option_value:t"),
+        _ => return None,
+    };
+    Some((series, columns_of(columns)))
+}
+
+/// Words that mean something in our language, beyond the standard.
+const KEYWORDS: [&str; 4] = ["explain", "limit", "offset", "show"];
+
+/// The rows of a series, at most so many.
+pub fn rows_of(
+    series: Series,
+    arguments: &[Value],
+    rows_max: usize,
+) -> Result<Vec<Vec<Value>>, Failure> {
+    let list = || arguments.first().and_then(Value::list).unwrap_or_default();
+    Ok(match series {
+        Series::Numbers => return numbers(arguments, rows_max),
+        Series::Elements => list().iter().map(|value| vec![value.clone()]).collect(),
+        Series::Subscripts => (1..=list().len() as i64).map(|n| vec![n.into()]).collect(),
+        Series::Expanded => {
+            let list = list();
+            let numbered = list.iter().zip(1_i64..);
+            numbered
+                .map(|(value, n)| vec![value.clone(), n.into()])
+                .collect()
+        }
+        Series::Keywords => {
+            let row = |word: &&str| [word, "U", "unreserved"].map(Value::from).into();
+            KEYWORDS.iter().map(row).collect()
+        }
+        Series::Nothing => Vec::new(),
+    })
+}
+
+/// `generate_series(first, last[, step])`
+fn numbers(arguments: &[Value], rows_max: usize) -> Result<Vec<Vec<Value>>, Failure> {
+    if arguments.iter().any(Value::is_null) {
+        return Ok(Vec::new());
+    }
+    let numbers: Option<Vec<i64>> = arguments.iter().map(Value::int).collect();
+    let (first, last, step) = match numbers.as_deref() {
+        Some([first, last]) => (*first, *last, 1),
+        Some([first, last, step]) => (*first, *last, *step),
+        _ => {
+            let message = "generate_series() takes two or three numbers here";
+            return Err(Failure::unsupported(message));
+        }
+    };
+    if step == 0 {
+        let message = "step size cannot equal zero";
+        return Err(Failure::new(state::INVALID_PARAMETER_VALUE, message));
+    }
+    let distance = i128::from(last) - i128::from(first);
+    if distance.signum() * i128::from(step.signum()) < 0 {
+        return Ok(Vec::new());
+    }
+    let steps = distance / i128::from(step);
+    if steps >= rows_max as i128 {
+        let message = format!("a series has more than {rows_max} rows");
+        return Err(Failure::new(state::LIMIT_REACHED, message));
+    }
+    let number = |nth: i64| Value::Int(first + nth * step);
+    Ok((0..=steps as i64).map(|nth| vec![number(nth)]).collect())
+}
+
+/// What a function gives.
+#[derive(Clone, Copy)]
+enum Gives {
+    /// A value of this type.
+    A(Type),
+    /// One of its arguments.
+    Common,
+    /// What the first argument is.
+    First,
+}
+
+type Function = fn(&[Value]) -> Value;
+
+const INT: Gives = Gives::A(Type::Int4);
+const TEXT: Gives = Gives::A(Type::Text);
+const BOOL: Gives = Gives::A(Type::Bool);
+
+/// Names of functions, with `|` between them.
+const FUNCTIONS: [(&str, Gives, Function); 31] = [
+    ("coalesce", Gives::Common, |values| {
+        let first = values.iter().find(|value| !value.is_null());
+        first.cloned().into()
+    }),
+    ("nullif", Gives::First, |values| match values {
+        [a, b] if a.compare(b) == Some(Ordering::Equal) => Value::Null,
+        values => values.first().cloned().into(),
+    }),
+    ("greatest", Gives::Common, |v| best(v, Ordering::Greater)),
+    ("least", Gives::Common, |v| best(v, Ordering::Less)),
+    ("between", BOOL, between),
+    ("round", Gives::First, |v| rounded(v, f64::round_ties_even)),
+    ("floor", Gives::First, |v| rounded(v, f64::floor)),
+    ("ceil|ceiling", Gives::First, |v| rounded(v, f64::ceil)),
+    ("abs", Gives::First, |values| match values.first() {
+        Some(Value::Float(number)) => Value::Float(number.abs()),
+        _ => int(values, 0).map(i64::saturating_abs).into(),
+    }),
+    ("array_to_string", TEXT, joined_list),
+    ("string_to_array", Gives::A(Type::TextList), split),
+    ("array_length|array_upper", INT, |v| {
+        length(v).filter(|length| *length > 0).into()
+    }),
+    ("array_lower", INT, |v| {
+        length(v)
+            .map(|length| length.min(1))
+            .filter(|n| *n > 0)
+            .into()
+    }),
+    ("cardinality", INT, |v| length(v).into()),
+    ("array_position", INT, |values| {
+        let list = values.first().and_then(Value::list).unwrap_or_default();
+        let is_wanted = |value: &Value| values.get(1).is_some_and(|of| value.order(of).is_eq());
+        let at = list.iter().position(is_wanted);
+        at.map(|at| at as i64 + 1).into()
+    }),
+    ("lower", TEXT, |v| mapped(v, str::to_lowercase)),
+    ("upper", TEXT, |v| mapped(v, str::to_uppercase)),
+    ("trim|btrim", TEXT, |v| trimmed(v, true, true)),
+    ("ltrim", TEXT, |v| trimmed(v, true, false)),
+    ("rtrim", TEXT, |v| trimmed(v, false, true)),
+    ("quote_ident", TEXT, |v| mapped(v, quoted_name)),
+    ("quote_literal", TEXT, |v| mapped(v, quoted_text)),
+    ("length|char_length|character_length", INT, |v| {
+        shown(v, 0).map(|text| text.chars().count() as i64).into()
+    }),
+    ("substring|substr", TEXT, substring),
+    ("left", TEXT, |values| {
+        let count = int(values, 1).unwrap_or(0).max(0) as usize;
+        mapped(values, |text| text.chars().take(count).collect())
+    }),
+    ("replace", TEXT, replaced),
+    ("strpos|position", INT, |values| {
+        let both = shown(values, 0).zip(shown(values, 1));
+        let place = |(whole, part): (Arc<str>, Arc<str>)| match whole.find(&*part) {
+            Some(at) => whole[..at].chars().count() as i64 + 1,
+            None => 0,
+        };
+        both.map(place).into()
+    }),
+    ("split_part", TEXT, |values| {
+        let [whole, separator, nth] = values else {
+            return Value::Null;
+        };
+        let (whole, separator) = (whole.shown(), separator.shown());
+        let nth = nth.int().unwrap_or(1).saturating_sub(1);
+        match separator.is_empty() {
+            true => Value::Text(whole),
+            false => {
+                let mut parts = whole.split(&*separator);
+                parts
+                    .nth(usize::try_from(nth).unwrap_or(0))
+                    .unwrap_or("")
+                    .into()
+            }
+        }
+    }),
+    ("concat", TEXT, |v| joined(v, "")),
+    ("concat_ws", TEXT, |values| match values.split_first() {
+        Some((separator, rest)) => joined(rest, &separator.shown()),
+        None => Value::Null,
+    }),
+    ("format", TEXT, formatted),
+];
+
+/// The function of a name, by its number, and what it gives. None: there is none.
+pub fn function(name: &str, arguments: &[Type]) -> Option<(usize, Type)> {
+    let is_named = |(names, ..): &(&str, Gives, Function)| names.split('|').any(|of| of == name);
+    let at = FUNCTIONS.iter().position(is_named)?;
+    if matches!(name, "round" | "floor" | "ceil" | "ceiling") && arguments.len() != 1 {
+        return None;
+    }
+    let gives = match FUNCTIONS[at].1 {
+        Gives::A(ty) => ty,
+        Gives::Common => common(arguments),
+        Gives::First => arguments.first().copied().unwrap_or(Type::Text),
+    };
+    Some((at, gives))
+}
+
+pub fn call(function: usize, arguments: &[Value]) -> Value {
+    (FUNCTIONS[function].2)(arguments)
+}
+
+fn int(values: &[Value], nth: usize) -> Option<i64> {
+    values.get(nth).and_then(Value::int)
+}
+
+/// The text of a value. None: it is NULL, or not there.
+fn shown(values: &[Value], nth: usize) -> Option<Arc<str>> {
+    let value = values.get(nth).filter(|value| !value.is_null());
+    value.map(Value::shown)
+}
+
+fn length(values: &[Value]) -> Option<i64> {
+    let list = values.first().and_then(Value::list);
+    list.map(|list| list.len() as i64)
+}
+
+fn rounded(values: &[Value], round: fn(f64) -> f64) -> Value {
+    match values.first() {
+        Some(Value::Float(number)) => Value::Float(round(*number)),
+        value => value.cloned().into(),
+    }
+}
+
+fn mapped(values: &[Value], map: impl FnOnce(&str) -> String) -> Value {
+    shown(values, 0).map(|text| map(&text)).into()
+}
+
+/// Without characters at the beginning, at the end: blanks, or those of the second value.
+fn trimmed(values: &[Value], at_start: bool, at_end: bool) -> Value {
+    let characters = values.get(1).map_or_else(|| " ".into(), Value::shown);
+    // There may be as many of them as the text has.
+    let characters: HashSet<char> = characters.chars().collect();
+    let is_one = |c: char| characters.contains(&c);
+    mapped(values, |mut text| {
+        if at_start {
+            text = text.trim_start_matches(is_one);
+        }
+        if at_end {
+            text = text.trim_end_matches(is_one);
+        }
+        text.to_owned()
+    })
+}
+
+fn best(values: &[Value], wanted: Ordering) -> Value {
+    let mut best = &Value::Null;
+    for value in values.iter().filter(|value| !value.is_null()) {
+        if best.is_null() || value.order(best) == wanted {
+            best = value;
+        }
+    }
+    best.clone()
+}
+
+fn between(values: &[Value]) -> Value {
+    let [value, low, high] = values else {
+        return Value::Null;
+    };
+    let both = value.compare(low).zip(value.compare(high));
+    both.map(|(low, high)| low.is_ge() && high.is_le()).into()
+}
+
+fn split(values: &[Value]) -> Value {
+    let Some(whole) = shown(values, 0) else {
+        return Value::Null;
+    };
+    match values.get(1).map(Value::shown) {
+        Some(separator) if !separator.is_empty() && !whole.is_empty() => {
+            Value::List(whole.split(&*separator).map(Value::from).collect())
+        }
+        _ => Value::List([Value::Text(whole)].into()),
+    }
+}
+
+fn joined_list(values: &[Value]) -> Value {
+    let Some(list) = values.first().and_then(Value::list) else {
+        return Value::Null;
+    };
+    let of_null = values.get(2).cloned().unwrap_or(Value::Null);
+    let shown = |value: &Value| match value {
+        Value::Null => of_null.clone(),
+        value => value.clone(),
+    };
+    let list: Vec<Value> = list.iter().map(shown).collect();
+    joined(&list, &values.get(1).map(Value::shown).unwrap_or_default())
+}
+
+/// The texts of those that are not NULL. NULL if that would be longer than any text here is.
+fn joined(values: &[Value], separator: &str) -> Value {
+    let there = values.iter().filter(|value| !value.is_null());
+    let texts: Vec<Arc<str>> = there.map(Value::shown).collect();
+    let bytes = texts.iter().map(|text| text.len() + separator.len());
+    let is_short = bytes.sum::<usize>() <= MADE_BYTES_MAX;
+    is_short.then(|| texts.join(separator)).into()
+}
+
+/// `%s`, `%I` and `%L` of a text become the other values.
+fn formatted(values: &[Value]) -> Value {
+    let mut rest = values.iter().skip(1);
+    mapped(values, |written| {
+        let mut made = String::new();
+        let mut characters = written.chars();
+        while let Some(c) = characters.next() {
+            if c != '%' {
+                made.push(c);
+                continue;
+            }
+            let mut next = || rest.next().map(Value::shown).unwrap_or_default();
+            match characters.next() {
+                Some('s') => made.push_str(&next()),
+                Some('I') => made.push_str(&quoted_name(&next())),
+                Some('L') => made.push_str(&quoted_text(&next())),
+                other => made.extend(other),
+            }
+        }
+        made
+    })
+}
+
+fn substring(values: &[Value]) -> Value {
+    let before = int(values, 1).unwrap_or(1).saturating_sub(1);
+    let skipped = usize::try_from(before).unwrap_or(0);
+    let count = int(values, 2).map_or(usize::MAX, |count| {
+        // What would stand before the beginning counts.
+        usize::try_from(count.saturating_add(before.min(0))).unwrap_or(0)
+    });
+    mapped(values, |whole| {
+        whole.chars().skip(skipped).take(count).collect()
+    })
+}
+
+fn replaced(values: &[Value]) -> Value {
+    let (Some(whole), Some(from), Some(to)) =
+        (shown(values, 0), shown(values, 1), shown(values, 2))
+    else {
+        return Value::Null;
+    };
+    let count = match from.is_empty() {
+        true => 0,
+        false => whole.matches(&*from).count(),
+    };
+    match count > 0 && count.saturating_mul(to.len()) <= MADE_BYTES_MAX {
+        true => whole.replace(&*from, &to).into(),
+        false => Value::Text(whole),
+    }
+}
+
+/// A name as it stands in a statement.
+pub fn quoted_name(name: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_lowercase() || c == '_' || c.is_ascii_digit();
+    match name.chars().all(is_plain)
+        && !name.starts_with(|c: char| c.is_ascii_digit())
+        && !name.is_empty()
+    {
+        true => name.to_owned(),
+        false => format!("\"{}\"", name.replace('"', "\"\"")),
+    }
+}
+
+fn quoted_text(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn series(numbers: &[i64]) -> Result<Vec<i64>, &'static str> {
+        let arguments: Vec<Value> = numbers.iter().map(|number| Value::Int(*number)).collect();
+        let rows = rows_of(Series::Numbers, &arguments, 100).map_err(|failure| failure.state)?;
+        let number = |row: &Vec<Value>| row[0].int().expect("a number");
+        Ok(rows.iter().map(number).collect())
+    }
+
+    #[test]
+    fn series_go_both_ways() {
+        assert_eq!(series(&[1, 3]), Ok(vec![1, 2, 3]));
+        assert_eq!(series(&[5, 1, -2]), Ok(vec![5, 3, 1]));
+        assert_eq!(series(&[1, 5, -1]), Ok(vec![]));
+        assert_eq!(series(&[5, 1]), Ok(vec![]));
+        assert_eq!(series(&[2, 2, -7]), Ok(vec![2]));
+        assert_eq!(series(&[1, 2, 0]), Err("22023"));
+        assert_eq!(series(&[1, 101]), Err("54000"));
+        assert_eq!(series(&[i64::MIN, i64::MAX, 1]), Err("54000"));
+        assert_eq!(series(&[1]), Err("0A000"));
+        let of_text = rows_of(Series::Numbers, &["2020-01-01".into(), Value::Int(1)], 100);
+        assert_eq!(of_text.map_err(|failure| failure.state), Err("0A000"));
+        let of_null = rows_of(Series::Numbers, &[Value::Null, Value::Int(1)], 100);
+        assert_eq!(of_null, Ok(Vec::new()));
+    }
+
+    proptest! {
+        #[test]
+        fn a_series_is_what_steps_reach(first: i64, length in 0_i64..100, step in prop_oneof![-9_i64..9, Just(i64::MIN), Just(i64::MAX)]) {
+            prop_assume!(step != 0);
+            let last = first.saturating_add(length.saturating_mul(step.clamp(-9, 9)));
+            let mut expected = Vec::new();
+            let mut next = Some(first);
+            while let Some(number) = next.filter(|n| if step > 0 { *n <= last } else { *n >= last }) {
+                expected.push(number);
+                next = number.checked_add(step);
+            }
+            match series(&[first, last, step]) {
+                Ok(found) => prop_assert_eq!(found, expected),
+                Err(state) => prop_assert!(state == "54000" && expected.len() > 100),
+            }
+        }
+    }
+}
