@@ -23,7 +23,7 @@ pub use self::draft::TableRead;
 use self::scope::{Scope, ScopeColumn};
 use self::syntax::{folded, is_descending, name_of, names, parts, refuse_if};
 use super::cells::COLUMNS_MAX;
-use super::column_type::{common, Type, Types};
+use super::column_type::{common, Type};
 use super::failure::{state, Done, Failure};
 use super::plan::*;
 use super::session::Session;
@@ -55,7 +55,6 @@ fn check_names(columns: &[(String, Type)]) -> Done<()> {
 /// A question that can be run, when the tables of the module that it needs are read.
 pub struct Question {
     pub plan: Plan,
-    pub types: Types,
     pub tables: Vec<TableRead>,
     /// What parameters meet, by their numbers from 0.
     pub parameters: HashMap<u16, Type>,
@@ -64,7 +63,6 @@ pub struct Question {
 pub fn bind(query: &Query, session: &dyn Session, is_described: bool) -> Done<Question> {
     let mut binder = Binder {
         session,
-        types: Types::default(),
         parameters: HashMap::new(),
         drafts: Vec::new(),
         is_described,
@@ -81,14 +79,12 @@ pub fn bind(query: &Query, session: &dyn Session, is_described: bool) -> Done<Qu
     Ok(Question {
         plan,
         tables: tables.map(|(number, draft)| draft.table(number)).collect(),
-        types: binder.types,
         parameters: binder.parameters,
     })
 }
 
 struct Binder<'b> {
     session: &'b dyn Session,
-    types: Types,
     parameters: HashMap<u16, Type>,
     /// The tables of the module that are read.
     drafts: Vec<Draft>,
@@ -185,7 +181,7 @@ impl Binder<'_> {
             }
             for (column, (_, other)) in columns.iter_mut().zip(&of) {
                 if column.1 != *other {
-                    column.1 = common(&[column.1, *other].map(|ty| self.types.operand(ty)));
+                    column.1 = common(&[&column.1, other].map(Type::operand));
                 }
             }
             others.push((operation, Plan::new(of, body)));
@@ -218,11 +214,11 @@ impl Binder<'_> {
     ) -> Done<(Option<Bound>, Option<Bound>)> {
         let (mut limit, mut offset) = (None, None);
         let scope = Scope::new(None);
-        let count = self.types.of(&AlgebraicType::U64);
+        let count = Type::of(&AlgebraicType::U64);
         let mut number = |expr: &Expr| {
             let (bound, ty) = self.expr(expr, &scope)?;
             Ok::<_, Failure>(match ty {
-                Type::Parameter(_) => self.compared(bound, ty, count),
+                Type::Parameter(_) => self.compared(bound, &ty, &count),
                 _ => bound,
             })
         };
@@ -280,7 +276,7 @@ impl Binder<'_> {
                     let (values, types) = self.list(row.iter(), &scope)?;
                     for (nth, ty) in types.into_iter().enumerate() {
                         match columns.get_mut(nth) {
-                            Some(column) => column.1 = common(&[column.1, ty]),
+                            Some(column) => column.1 = common(&[column.1.clone(), ty]),
                             None => columns.push((format!("column{}", nth + 1), ty)),
                         }
                     }
@@ -372,7 +368,7 @@ impl Binder<'_> {
                 SelectItem::ExprWithAlias { expr, alias } => (expr, Some(folded(alias))),
                 item => {
                     for (at, column) in starred(item, &scope)? {
-                        columns.push((column.name.clone(), column.ty));
+                        columns.push((column.name.clone(), column.ty.clone()));
                         plan.items.push(Bound::Column { up: 0, at });
                     }
                     continue;
@@ -380,7 +376,7 @@ impl Binder<'_> {
             };
             let (bound, mut ty) = self.expr(expr, &scope)?;
             if let Bound::Column { up: 0, at } = bound {
-                ty = scope.columns[at].ty;
+                ty = scope.columns[at].ty.clone();
             }
             columns.push((alias.unwrap_or_else(|| name_of(expr)), ty));
             plan.items.push(bound);

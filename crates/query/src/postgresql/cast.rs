@@ -6,7 +6,7 @@ use lightcone_types::bsatn::decode_value;
 use lightcone_types::{AlgebraicType, AlgebraicValue, Reader, Typespace};
 
 use super::cells::Cell;
-use super::column_type::{Type, Types};
+use super::column_type::Type;
 use super::failure::{state, Failure};
 use super::literals::write_literal;
 use super::session::Session;
@@ -73,7 +73,7 @@ impl Value {
 
     /// # Errors
     /// There is no such value of the type.
-    pub fn cast(self, from: Type, to: Type, session: &dyn Session) -> Result<Value, Failure> {
+    pub fn cast(self, from: &Type, to: &Type, session: &dyn Session) -> Result<Value, Failure> {
         if self.is_null() {
             return Ok(self);
         }
@@ -126,16 +126,16 @@ impl Value {
                 let (from, to) = (from.element(), to.element());
                 let cast = list
                     .iter()
-                    .map(|value| value.clone().cast(from, to, session));
+                    .map(|value| value.clone().cast(&from, &to, session));
                 Value::List(cast.collect::<Result<_, _>>()?)
             }
         })
     }
 
     /// As a value of a column of an answer. None: it is none of the column's type.
-    pub fn cell(&self, ty: Type, types: &Types, session: &dyn Session) -> Option<Cell> {
+    pub fn cell(&self, ty: &Type, session: &dyn Session) -> Option<Cell> {
         let stored = match ty {
-            Type::Whole(at) | Type::Stored(at) => Some(types.at(at)),
+            Type::Whole(ty) | Type::Stored(ty) => Some(ty),
             _ => None,
         };
         match (self, stored) {
@@ -143,10 +143,10 @@ impl Value {
                 Some(Cell::Null)
             }
             (value, Some(ty)) => value.as_stored(ty).map(Cell::Value),
-            (value, None) if ty.is_list() && ty != Type::Vector => {
+            (value, None) if ty.is_list() && *ty != Type::Vector => {
                 let of = |value: &Value| match value {
                     Value::Null => Some(None),
-                    value => value.answered(ty.element(), session).map(Some),
+                    value => value.answered(&ty.element(), session).map(Some),
                 };
                 let elements = value.list()?.iter().map(of).collect::<Option<_>>();
                 elements.map(Cell::List)
@@ -156,7 +156,7 @@ impl Value {
     }
 
     /// The same of one that is neither NULL nor a list.
-    fn answered(&self, ty: Type, session: &dyn Session) -> Option<AlgebraicValue> {
+    fn answered(&self, ty: &Type, session: &dyn Session) -> Option<AlgebraicValue> {
         use AlgebraicValue as V;
         Some(match ty {
             Type::Bool => V::Bool(self.truth()?),
@@ -167,7 +167,7 @@ impl Value {
             Type::Float4 => V::F32(self.float()? as f32),
             Type::Text => V::String((&*self.shown()).into()),
             ty => {
-                let shown = self.clone().cast(ty, Type::Text, session).ok()?;
+                let shown = self.clone().cast(ty, &Type::Text, session).ok()?;
                 V::String((&*shown.shown()).into())
             }
         })
@@ -222,7 +222,6 @@ mod tests {
 
     #[test]
     fn columns_come_out_as_they_are() {
-        let mut types = Types::default();
         for (ty, value) in [
             (T::U64, AlgebraicValue::U64(u64::MAX)),
             (T::U64, AlgebraicValue::U64(7)),
@@ -246,8 +245,8 @@ mod tests {
             let shared = Arc::new(ty.clone());
             let read = Value::of_stored(&shared, &mut Reader::new(&bsatn));
             assert_eq!(read.as_stored(&ty), Some(value), "{ty:?}");
-            let announced = types.of(&ty);
-            assert_eq!(announced.algebraic(&types), ty);
+            let announced = Type::of(&ty);
+            assert_eq!(announced.algebraic(), ty);
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use lightcone_types::AlgebraicType;
 
 /// What a column is announced as.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Type {
     Bool,
     Int2,
@@ -28,9 +28,9 @@ pub enum Type {
     /// A place in a list with what is there: `x` and `n`.
     Pair,
     /// Of a column of the module: an integer that is none of the three.
-    Whole(u16),
+    Whole(Arc<AlgebraicType>),
     /// The same of any other type.
-    Stored(u16),
+    Stored(Arc<AlgebraicType>),
     /// Of a parameter, by its number from 0: it is that of what it meets.
     Parameter(u16),
 }
@@ -72,7 +72,31 @@ const TEXT_NAMES: &str = "text|varchar|character varying|name|char|bpchar|charac
     |character_data|yes_or_no|timestamp|timestamptz|timestamp without time zone|timestamp with time zone|interval|date";
 
 impl Type {
-    pub fn is_number(self) -> bool {
+    /// What a column of the module is announced as.
+    pub fn of(ty: &AlgebraicType) -> Type {
+        let plain = |ty: &AlgebraicType| PLAIN.iter().find(|(known, _)| known == ty);
+        let element = match ty {
+            AlgebraicType::Array(element) => plain(element),
+            _ => None,
+        };
+        match (plain(ty), element) {
+            (Some((_, plain)), _) => plain.clone(),
+            (_, Some((_, element))) if element.list().element() == *element => element.list(),
+            _ if ty.is_integer() => Type::Whole(Arc::new(ty.clone())),
+            _ => Type::Stored(Arc::new(ty.clone())),
+        }
+    }
+
+    /// The type of a column in an expression, where an option is what it holds.
+    pub fn operand(&self) -> Type {
+        let inner = match self {
+            Type::Stored(ty) => ty.as_option(),
+            _ => None,
+        };
+        inner.map_or_else(|| self.clone(), |inner| Type::of(inner).operand())
+    }
+
+    pub fn is_number(&self) -> bool {
         use Type::{Float, Float4, Int2, Int4, Int8, Kind, Relation, Whole};
         matches!(
             self,
@@ -80,45 +104,45 @@ impl Type {
         )
     }
 
-    pub fn element(self) -> Type {
-        let known = LISTS.iter().find(|(_, list)| *list == self);
+    pub fn element(&self) -> Type {
+        let known = LISTS.iter().find(|(_, list)| list == self);
         match known {
-            Some((element, _)) => *element,
-            None if self == Type::Vector => Type::Int2,
+            Some((element, _)) => element.clone(),
+            None if *self == Type::Vector => Type::Int2,
             None => Type::Text,
         }
     }
 
-    pub fn list(self) -> Type {
-        let known = LISTS.iter().find(|(element, _)| *element == self);
+    pub fn list(&self) -> Type {
+        let known = LISTS.iter().find(|(element, _)| element == self);
         match self {
             Type::Whole(_) | Type::Relation | Type::Kind => Type::Int8List,
-            _ => known.map_or(Type::TextList, |(_, list)| *list),
+            _ => known.map_or(Type::TextList, |(_, list)| list.clone()),
         }
     }
 
-    pub fn is_list(self) -> bool {
-        self == Type::Vector || LISTS.iter().any(|(_, list)| *list == self)
+    pub fn is_list(&self) -> bool {
+        *self == Type::Vector || LISTS.iter().any(|(_, list)| list == self)
     }
 
     /// The type that a name in a cast means. None: it is not known.
     pub fn named(name: &str) -> Option<Type> {
         let is_named = |(names, _): &&(&str, _)| names.split('|').any(|known| known == name);
         if let Some((_, ty)) = NAMES.iter().find(is_named) {
-            return Some(*ty);
+            return Some(ty.clone());
         }
         let element = Type::named(name.strip_suffix("[]")?)?;
         (!element.is_list()).then(|| element.list())
     }
 
-    pub fn algebraic(self, types: &Types) -> AlgebraicType {
+    pub fn algebraic(&self) -> AlgebraicType {
         match self {
-            Type::Whole(at) | Type::Stored(at) => AlgebraicType::clone(types.at(at)),
-            ty if ty.is_list() && ty != Type::Vector => {
-                AlgebraicType::array(ty.element().algebraic(types))
+            Type::Whole(ty) | Type::Stored(ty) => AlgebraicType::clone(ty),
+            ty if ty.is_list() && *ty != Type::Vector => {
+                AlgebraicType::array(ty.element().algebraic())
             }
             ty => {
-                let known = PLAIN.iter().find(|(_, plain)| *plain == ty);
+                let known = PLAIN.iter().find(|(_, plain)| plain == ty);
                 known.map_or(AlgebraicType::String, |(plain, _)| plain.clone())
             }
         }
@@ -148,71 +172,18 @@ pub fn columns_of(written: &'static str) -> Vec<(&'static str, Type)> {
 
 /// The type of one of several values.
 pub fn common(types: &[Type]) -> Type {
-    let first = types.first().copied().unwrap_or(Type::Text);
-    if types.iter().all(|ty| *ty == first) {
-        return first;
+    let first = types.first().unwrap_or(&Type::Text);
+    if types.iter().all(|ty| ty == first) {
+        return first.clone();
     }
     if types.iter().all(|ty| ty.is_number()) {
         let is_float = types.contains(&Type::Float) || types.contains(&Type::Float4);
         return if is_float { Type::Float } else { Type::Int8 };
     }
     // A list may be written as a text.
-    let mut others = types.iter().copied().filter(|ty| *ty != Type::Text);
+    let mut others = types.iter().filter(|ty| **ty != Type::Text);
     match others.next() {
-        Some(list) if list.is_list() && others.all(|ty| ty == list) => list,
+        Some(list) if list.is_list() && others.all(|ty| ty == list) => list.clone(),
         _ => Type::Text,
-    }
-}
-
-/// The types of columns of the module that a question names, each once.
-#[derive(Default)]
-pub struct Types(Vec<Arc<AlgebraicType>>);
-
-impl Types {
-    pub fn at(&self, at: u16) -> &Arc<AlgebraicType> {
-        &self.0[usize::from(at)]
-    }
-
-    /// What a column is announced as.
-    pub fn of(&mut self, ty: &AlgebraicType) -> Type {
-        let plain = |ty: &AlgebraicType| PLAIN.iter().find(|(known, _)| known == ty);
-        if let Some((_, plain)) = plain(ty) {
-            return *plain;
-        }
-        if let AlgebraicType::Array(element) = ty {
-            let list = plain(element).map(|(_, element)| (element.list(), *element));
-            if let Some((list, _)) = list.filter(|(list, element)| list.element() == *element) {
-                return list;
-            }
-        }
-        let at = self.place(ty);
-        match ty.is_integer() {
-            true => Type::Whole(at),
-            false => Type::Stored(at),
-        }
-    }
-
-    fn place(&mut self, ty: &AlgebraicType) -> u16 {
-        let known = self.0.iter().position(|known| **known == *ty);
-        let at = known.unwrap_or_else(|| {
-            self.0.push(Arc::new(ty.clone()));
-            self.0.len() - 1
-        });
-        // A question names fewer columns.
-        u16::try_from(at).unwrap_or(u16::MAX)
-    }
-
-    /// The type of a column in an expression, where an option is what it holds.
-    pub fn operand(&mut self, ty: Type) -> Type {
-        let Type::Stored(at) = ty else {
-            return ty;
-        };
-        match self.at(at).clone().as_option() {
-            Some(inner) => {
-                let inner = self.of(inner);
-                self.operand(inner)
-            }
-            None => ty,
-        }
     }
 }

@@ -56,7 +56,7 @@ pub enum Series {
 }
 
 pub fn series(name: &str, of: Option<Type>) -> Option<(Series, Vec<(&'static str, Type)>)> {
-    let element = of.map_or(Type::Text, Type::element);
+    let element = of.map_or(Type::Text, |of| of.element());
     let (series, columns) = match name {
         "generate_series" => (Series::Numbers, "generate_series:i"),
         "unnest" => return Some((Series::Elements, vec![("unnest", element)])),
@@ -137,7 +137,6 @@ fn numbers(arguments: &[Value], rows_max: usize) -> Result<Vec<Vec<Value>>, Fail
 }
 
 /// What a function gives.
-#[derive(Clone, Copy)]
 enum Gives {
     /// A value of this type.
     A(Type),
@@ -247,10 +246,10 @@ pub fn function(name: &str, arguments: &[Type]) -> Option<(usize, Type)> {
     if matches!(name, "round" | "floor" | "ceil" | "ceiling") && arguments.len() != 1 {
         return None;
     }
-    let gives = match FUNCTIONS[at].1 {
-        Gives::A(ty) => ty,
+    let gives = match &FUNCTIONS[at].1 {
+        Gives::A(ty) => ty.clone(),
         Gives::Common => common(arguments),
-        Gives::First => arguments.first().copied().unwrap_or(Type::Text),
+        Gives::First => arguments.first().cloned().unwrap_or(Type::Text),
     };
     Some((at, gives))
 }

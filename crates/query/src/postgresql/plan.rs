@@ -77,6 +77,17 @@ pub struct Step {
     pub on: Vec<Condition>,
 }
 
+impl Step {
+    /// The conditions that can be looked at from this step on.
+    pub fn ripe<'f>(&self, filter: &'f [Condition]) -> Vec<&'f Condition> {
+        let needed = self.start + 1..=self.start + self.width;
+        filter
+            .iter()
+            .filter(|of| needed.contains(&of.needs))
+            .collect()
+    }
+}
+
 pub enum Source {
     Virtual(VirtualTable),
     /// A table of the module: where it is among those that are read.
@@ -152,7 +163,7 @@ pub enum Operator {
 }
 
 /// What is made of values that are all there.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(PartialEq)]
 pub enum Call {
     /// By its number in the table of functions.
     Function(usize),

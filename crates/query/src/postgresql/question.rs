@@ -56,7 +56,7 @@ impl Question {
     pub fn parameters(&self, count: usize) -> Vec<AlgebraicType> {
         let ty = |nth| {
             let ty = self.parameters.get(&nth);
-            let ty = ty.map(|ty| ty.algebraic(&self.types));
+            let ty = ty.map(|ty| ty.algebraic());
             // What has no literal is sent as text.
             ty.filter(has_literal).unwrap_or(AlgebraicType::String)
         };
@@ -67,7 +67,7 @@ impl Question {
     pub fn columns(&self) -> Vec<(String, AlgebraicType)> {
         let columns = self.plan.columns.iter();
         columns
-            .map(|(name, ty)| (name.clone(), ty.algebraic(&self.types)))
+            .map(|(name, ty)| (name.clone(), ty.algebraic()))
             .collect()
     }
 
@@ -106,7 +106,7 @@ impl Question {
         let cells = rows.iter().map(|row| {
             let values = row.iter().zip(columns);
             let cells = values.map(|(value, (name, ty))| {
-                value.cell(*ty, &self.types, session).ok_or_else(|| {
+                value.cell(ty, session).ok_or_else(|| {
                     let message = format!("a value of \"{name}\" is not of the column's type");
                     Failure::new(state::OUT_OF_RANGE, message)
                 })

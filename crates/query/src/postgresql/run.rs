@@ -14,10 +14,14 @@ use super::failure::{state, Done, Failure};
 use super::functions::{rows_of, Series};
 use super::plan::*;
 use super::session::Session;
-use super::value::Value;
+use super::value::{weight, Value};
 
 /// The work of one question: values that are looked at or copied. All that it holds was made in so many steps.
 pub const STEPS_MAX: usize = 2_000_000;
+/// Work of which nothing is left may be so many times as much.
+const FORGOTTEN_MAX: usize = 50;
+/// So large a part of the steps may a batch of rows take before anything is made of it.
+const BATCH_PART: usize = 64;
 /// Pieces of work between two looks at whether the answer is still wanted.
 const PIECES_PER_LOOK: usize = 64;
 /// Work of so many steps is a piece more.
@@ -46,6 +50,9 @@ pub struct Runner<'r> {
     look: Look<'r>,
     steps_max: usize,
     steps: Cell<usize>,
+    forgotten: Cell<usize>,
+    /// Steps in which rows were made that are kept for what reads them next.
+    shared: Cell<usize>,
     since_look: Cell<usize>,
 }
 
@@ -87,6 +94,8 @@ impl<'r> Runner<'r> {
             look,
             steps_max,
             steps: Cell::new(0),
+            forgotten: Cell::new(0),
+            shared: Cell::new(0),
             since_look: Cell::new(0),
         }
     }
@@ -95,9 +104,7 @@ impl<'r> Runner<'r> {
         let done = self.steps.get().saturating_add(steps);
         self.steps.set(done);
         if done > self.steps_max {
-            let steps_max = self.steps_max;
-            let message = format!("the question takes more than {steps_max} steps: ask for fewer rows or tables, or for less at once");
-            return Err(Failure::new(state::LIMIT_REACHED, message));
+            return Err(self.too_many_steps());
         }
         let since_look = self.since_look.get() + 1 + steps / STEPS_PER_PIECE;
         if since_look < PIECES_PER_LOOK {
@@ -106,6 +113,35 @@ impl<'r> Runner<'r> {
         }
         self.since_look.set(0);
         (self.look)()
+    }
+
+    fn too_many_steps(&self) -> Failure {
+        let steps_max = self.steps_max;
+        let message = format!("the question takes more than {steps_max} steps: ask for fewer rows or tables, or for less at once");
+        Failure::new(state::LIMIT_REACHED, message)
+    }
+
+    /// Does work of which only so many steps are left, and rows that are shared.
+    fn forgetting(&self, work: impl FnOnce() -> Done<usize>) -> Done<()> {
+        let (before, shared) = (self.steps.get(), self.shared.get());
+        let left = before + work()? + self.shared.get() - shared;
+        let done = self.steps.get();
+        self.steps.set(left.min(done));
+        let forgotten = self.forgotten.get() + done.saturating_sub(left);
+        self.forgotten.set(forgotten);
+        match forgotten / FORGOTTEN_MAX > self.steps_max {
+            true => Err(self.too_many_steps()),
+            false => Ok(()),
+        }
+    }
+
+    /// Makes rows that are kept for what reads them next.
+    fn sharing(&self, make: impl FnOnce() -> Done<Vec<Row>>) -> Done<Rows> {
+        let (before, shared) = (self.steps.get(), self.shared.get());
+        let rows = make()?;
+        self.shared
+            .set(shared + self.steps.get().saturating_sub(before));
+        Ok(Rc::new(rows))
     }
 
     /// By what rows are told apart.
@@ -164,7 +200,7 @@ impl<'r> Runner<'r> {
         if let Some(rows) = known {
             return Ok(rows);
         }
-        let rows = Rc::new(self.rows(plan, None)?);
+        let rows = self.sharing(|| self.rows(plan, None))?;
         self.closed.borrow_mut().insert(plan, rows.clone());
         Ok(rows)
     }
@@ -250,33 +286,76 @@ impl<'r> Runner<'r> {
     }
 
     fn core(&self, core: &CorePlan, outer: Option<&Env<'_>>) -> Done<Vec<Row>> {
-        // A join that keeps what has no partner must not see its rows filtered before.
-        let is_early = !core.steps.iter().any(|step| step.keeps_right);
-        let early: &[Condition] = if is_early { &core.filter } else { &[] };
-        let read = self.read(&core.steps, vec![Vec::new()], early, outer)?;
-        let is_left = |condition: &&Condition| {
-            !is_early || condition.needs == 0 || condition.needs > core.width
-        };
-        let mut kept = Vec::new();
-        for row in read {
-            let env = Env::new(&row, outer);
-            if self.holds(core.filter.iter().filter(is_left), &env)? {
-                kept.push(row);
+        let mut groups = self.groups_of(core);
+        let mut rows = Vec::new();
+        self.batches(core, outer, &mut |batch| {
+            let mut held = 0;
+            for row in batch {
+                match &mut groups {
+                    Some(groups) => held += self.add(core, groups, row, outer)?,
+                    None => {
+                        let extras = vec![Value::Null; core.extras.len()];
+                        held += weight(&row) + extras.len();
+                        rows.push((row, extras));
+                    }
+                }
             }
+            Ok(held)
+        })?;
+        if let Some(groups) = groups {
+            rows = self.made_of(core, groups)?;
         }
-        let mut rows: Vec<(Row, Vec<Value>)> = match core.is_grouped {
-            true => self.groups(core, kept, outer)?,
-            false => {
-                let nothing = vec![Value::Null; core.extras.len()];
-                kept.into_iter().map(|row| (row, nothing.clone())).collect()
-            }
-        };
         self.number(core, &mut rows, outer)?;
         let mut made = Vec::new();
         for (row, extras) in rows {
             self.items(core, &row, extras, outer, &mut made)?;
         }
         Ok(made)
+    }
+
+    /// Visits the rows of which something is made, those that begin with a table of the module in batches: what was done for rows is
+    /// forgotten, but for the steps that `visit` gives.
+    fn batches(
+        &self,
+        core: &CorePlan,
+        outer: Option<&Env<'_>>,
+        visit: &mut dyn FnMut(Vec<Row>) -> Done<usize>,
+    ) -> Done<()> {
+        // A join that keeps what has no partner must not see its rows filtered before.
+        let is_early = !core.steps.iter().any(|step| step.keeps_right);
+        let early: &[Condition] = if is_early { &core.filter } else { &[] };
+        let is_left = |condition: &&Condition| {
+            !is_early || condition.needs == 0 || condition.needs > core.width
+        };
+        let mut take = |rows: Vec<Row>| {
+            let mut kept = Vec::new();
+            for row in rows {
+                let env = Env::new(&row, outer);
+                if self.holds(core.filter.iter().filter(is_left), &env)? {
+                    kept.push(row);
+                }
+            }
+            visit(kept)
+        };
+        let start = vec![Vec::new()];
+        let (first, rest) = match core.steps.split_first() {
+            // Inside of another question, its rows may be read again.
+            Some(split) if is_early && outer.is_none() => split,
+            _ => return take(self.read(&core.steps, start, early, outer)?).map(drop),
+        };
+        let Source::Stored(table) = first.source else {
+            return take(self.read(&core.steps, start, early, outer)?).map(drop);
+        };
+        let mut reading = self.reading(table);
+        while !reading.is_at_end() {
+            self.forgetting(|| {
+                let batch = self.batch(&mut reading, self.steps_max / BATCH_PART)?;
+                let ripe = first.ripe(early);
+                let rows = self.joined(first, start.clone(), Rc::new(batch), &[], &ripe, outer)?;
+                take(self.read(rest, rows, early, outer)?)
+            })?;
+        }
+        Ok(())
     }
 
     /// Keeps the first of rows that are the same to `DISTINCT`.
@@ -341,7 +420,7 @@ impl<'r> Runner<'r> {
 
     fn series(&self, series: Series, arguments: &[Bound], env: &Env<'_>) -> Done<Vec<Row>> {
         let arguments = self.values(arguments, env)?;
-        self.work(arguments.iter().map(Value::weight).sum())?;
+        self.work(weight(&arguments))?;
         let rows = rows_of(series, &arguments, SERIES_ROWS_MAX)?;
         self.work(2 * rows.len())?;
         Ok(rows)

@@ -2,9 +2,11 @@
 
 use lightcone_types::{AlgebraicType, ProductType};
 
-use super::bind::Question;
+use super::bind::{Question, TableRead};
+use super::cells::Cell;
 use super::column_type::Type;
 use super::failure::{state, Failure};
+use super::formats::Format;
 use super::question::Unread;
 use super::read::is_large;
 use super::session::{Session, VirtualTable};
@@ -90,4 +92,68 @@ fn tables_that_are_joined_by_equal_columns_are_read_as_one() {
         assert_eq!(queries(text).len(), 2, "{text}");
     }
     assert!(read("SELECT 1 FROM unseen", false).is_err());
+}
+
+/// What is read of a table with numbers from 0, and a few names.
+fn pieces(table: &TableRead, rows: u32) -> Vec<Vec<u8>> {
+    let row = |number: u32| {
+        let name = [1, 0, 0, 0, b'a' + (number % 3) as u8];
+        let mut row = vec![0];
+        for (place, _) in &table.columns {
+            match place {
+                0 => row.extend(number.to_le_bytes()),
+                _ => row.extend(name),
+            }
+        }
+        row
+    };
+    let numbers: Vec<u32> = (0..rows).collect();
+    let pieces = numbers.chunks(1_000);
+    pieces
+        .map(|piece| piece.iter().flat_map(|number| row(*number)).collect())
+        .collect()
+}
+
+fn answer(text: &str, rows: u32, steps_max: usize) -> Result<String, Failure> {
+    let question = read(text, false)?;
+    let tables = question.tables.iter().map(|table| pieces(table, rows));
+    let tables: Vec<_> = tables.collect();
+    let pieces = tables
+        .iter()
+        .map(|pieces| pieces.iter().map(Vec::as_slice).collect());
+    let pieces: Vec<Vec<&[u8]>> = pieces.collect();
+    let rows = question.answer(&Tables, &pieces, &|| Ok(()), steps_max)?;
+    let shown = |row: &Vec<Cell>| {
+        let cells = row.iter().zip(question.columns()).map(|(cell, (_, ty))| {
+            let mut out = Vec::new();
+            cell.write(&ty, Format::Text, &mut out);
+            String::from_utf8(out).expect("a text")
+        });
+        cells.collect::<Vec<_>>().join("|")
+    };
+    Ok(rows.iter().map(shown).collect::<Vec<_>>().join(" / "))
+}
+
+/// A table has far more values than a question may hold.
+#[test]
+fn what_is_left_of_a_large_table_is_what_counts() {
+    for (text, expected) in [
+        ("SELECT upper(name), count(*), max(id), sum(id % 2), count(DISTINCT id % 5) FROM t GROUP BY 1 ORDER BY 1", "A|10000|29997|5000|5 / B|10000|29998|5000|5 / C|10000|29999|5000|5"),
+        ("SELECT id FROM t WHERE id % 10000 = 7", "7 / 10007 / 20007"),
+        ("SELECT count(*), min(upper(t.name)), bool_and(t.id >= 0), avg(x) FROM t JOIN generate_series(1, 3) x ON x = t.id + 0", "3|A|t|2"),
+        ("SELECT count(*) FROM t WHERE id + 0 < 5 OR id = (SELECT max(id + 0) FROM t u)", "6"),
+    ] {
+        assert_eq!(answer(text, 30_000, 50_000).as_deref(), Ok(expected), "{text}");
+    }
+    for text in [
+        "SELECT array_agg(id + 1) FROM t",
+        "SELECT count(DISTINCT id + 1) FROM t",
+        "SELECT id + 1, count(*) FROM t GROUP BY 1",
+        "SELECT id + 1 FROM t",
+        "SELECT count(*) FROM t JOIN t u ON t.id % 2 = u.id",
+        "SELECT count(*) FROM t JOIN generate_series(1, 200) x ON x + t.id < 0",
+    ] {
+        let refused = answer(text, 30_000, 50_000).map_err(|failure| failure.state);
+        assert_eq!(refused, Err(state::LIMIT_REACHED), "{text}");
+    }
 }

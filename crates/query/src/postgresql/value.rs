@@ -3,16 +3,17 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use lightcone_types::{AlgebraicType, Encode as _};
+use lightcone_types::Encode as _;
 
 use super::formats::push_element;
 use super::literals::truth_of;
 use super::stored::Stored;
-use crate::literal::with_length;
+use super::types::oid_of;
 use crate::sort_key::push_sort_key;
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub enum Value {
+    #[default]
     Null,
     Bool(bool),
     Int(i64),
@@ -211,8 +212,12 @@ impl Value {
             Value::Null => {}
             Value::Bool(is) => out.push(u8::from(*is)),
             Value::Text(text) => {
-                let bsatn = with_length(text.as_bytes()).expect("texts of questions are short");
-                push_sort_key(&AlgebraicType::String, &bsatn, false, out);
+                // As keys of indexes have them, and fast: texts may be long.
+                for (nth, part) in text.split('\0').enumerate() {
+                    out.extend_from_slice(if nth > 0 { &[0, 0xff] } else { &[] });
+                    out.extend_from_slice(part.as_bytes());
+                }
+                out.extend([0, 0]);
             }
             Value::List(list) => {
                 for value in list.iter() {
@@ -221,11 +226,17 @@ impl Value {
                 out.push(0);
             }
             Value::Stored(stored) if !stored.is_number() => {
+                out.extend(oid_of(&stored.ty).to_be_bytes());
                 push_sort_key(&stored.ty, &stored.value.to_vec(), false, out);
             }
             number => push_number(&number.shown(), out),
         }
     }
+}
+
+/// The work that copying values is, in steps.
+pub fn weight(values: &[Value]) -> usize {
+    values.iter().map(Value::weight).sum()
 }
 
 /// Appends bytes that sort as decimal numbers do, whatever they are kept as: a sign, how many digits there are before the point,

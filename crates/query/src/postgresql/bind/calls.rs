@@ -36,7 +36,7 @@ impl Binder<'_> {
             let (arguments, types) = self.plainly(|binder| binder.list(arguments, scope))?;
             let ty = match (&columns[..], types.first()) {
                 ([_], Some(ty)) if name == "unnest" => ty.element(),
-                ([(_, ty)], _) => *ty,
+                ([(_, ty)], _) => ty.clone(),
                 _ => Type::Pair,
             };
             return self.extra(Extra::Series { series, arguments }, ty);
@@ -61,7 +61,7 @@ impl Binder<'_> {
     fn aggregate(&mut self, call: Call<'_>, scope: &Scope<'_>) -> Done<(Bound, Type)> {
         let arguments = call.arguments.into_iter();
         let (arguments, types) = self.plainly(|binder| binder.list(arguments, scope))?;
-        let found = aggregate(&call.name, types.first().copied());
+        let found = aggregate(&call.name, types.first().cloned());
         let (aggregate, ty) = found.expect("it is one");
         let filter = match call.filter {
             Some(filter) => Some(self.plainly(|binder| binder.expr(filter, scope))?.0),

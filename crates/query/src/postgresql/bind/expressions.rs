@@ -46,8 +46,8 @@ impl Binder<'_> {
         let (left, left_type) = self.expr(left, scope)?;
         let (right, right_type) = self.expr(right, scope)?;
         let both = [
-            self.compared(left, left_type, right_type),
-            self.compared(right, right_type, left_type),
+            self.compared(left, &left_type, &right_type),
+            self.compared(right, &right_type, &left_type),
         ];
         Ok((both, left_type, right_type))
     }
@@ -63,19 +63,19 @@ impl Binder<'_> {
         if let Bound::Column { up, .. } = bound {
             self.reached = self.reached.min(scope.depth() - up);
         }
-        Ok((bound, self.types.operand(ty)))
+        Ok((bound, ty.operand()))
     }
 
     /// A value that is compared with one of another type: a text is what it denotes there.
-    pub(super) fn compared(&mut self, bound: Bound, ty: Type, other: Type) -> Bound {
-        let cast = |bound| Bound::call(plan::Call::Cast(ty, other), [bound]);
+    pub(super) fn compared(&mut self, bound: Bound, ty: &Type, other: &Type) -> Bound {
+        let cast = |bound| Bound::call(plan::Call::Cast(ty.clone(), other.clone()), [bound]);
         match (ty, other) {
             (Type::Parameter(number), other) => {
-                self.parameters.entry(number).or_insert(other);
+                self.parameters.entry(*number).or_insert(other.clone());
                 bound
             }
             (Type::Text, Type::Stored(at) | Type::Whole(at)) => match &bound {
-                Bound::Constant(Value::Text(text)) => match Value::typed(text, self.types.at(at)) {
+                Bound::Constant(Value::Text(text)) => match Value::typed(text, at) {
                     Some(typed) => Bound::Constant(typed),
                     None => cast(bound),
                 },
@@ -199,7 +199,7 @@ impl Binder<'_> {
                 let mut bound = vec![value];
                 for end in [low, high] {
                     let (end, of) = self.expr(end, scope)?;
-                    bound.push(self.compared(end, of, ty));
+                    bound.push(self.compared(end, &of, &ty));
                 }
                 let (between, _) = function("between", &[]).expect("there is one");
                 let between = Bound::Call(plan::Call::Function(between), bound);
@@ -216,7 +216,7 @@ impl Binder<'_> {
                     InTarget::List(list) => {
                         let (list, types) = self.list(list.iter(), scope)?;
                         let list = list.into_iter().zip(types);
-                        let list = list.map(|(bound, of)| self.compared(bound, of, ty));
+                        let list = list.map(|(bound, of)| self.compared(bound, &of, &ty));
                         let list: Vec<Bound> = list.collect();
                         Bound::Call(plan::Call::In, [bound].into_iter().chain(list).collect())
                     }
@@ -294,7 +294,7 @@ impl Binder<'_> {
             }
             Expr::Subquery(query) => {
                 let plan = self.inner(query, scope)?;
-                let ty = self.types.operand(one_column(&plan)?);
+                let ty = one_column(&plan)?.operand();
                 (Bound::Select(Made::Scalar, None, plan), ty)
             }
             // `ARRAY(SELECT …)`
@@ -381,7 +381,7 @@ impl Binder<'_> {
                 if let Type::Parameter(nth) = ty {
                     self.parameters.entry(nth).or_insert(Type::Text);
                 }
-                [self.compared(left, left_type, ty.element()), listed(list)]
+                [self.compared(left, &left_type, &ty.element()), listed(list)]
             }
         };
         Ok((Bound::call(quantifier, both), Type::Bool))
@@ -389,7 +389,7 @@ impl Binder<'_> {
 
     fn array_of(&mut self, query: &Query, scope: &Scope<'_>) -> Done<(Bound, Type)> {
         let plan = self.inner(query, scope)?;
-        let ty = self.types.operand(one_column(&plan)?);
+        let ty = one_column(&plan)?.operand();
         Ok((Bound::Select(Made::Array, None, plan), ty.list()))
     }
 
@@ -432,24 +432,24 @@ impl Binder<'_> {
     fn cast(&mut self, bound: Bound, from: Type, data_type: &DataType) -> Done<(Bound, Type)> {
         let name = type_name(data_type);
         let to = Type::named(&name).ok_or_else(|| format!("type \"{name}\" does not exist"))?;
-        if let Type::Stored(at) = from {
+        if let Type::Stored(at) = &from {
             // Of these, nothing is made but their text.
-            let is_of_type = name_of_oid(oid_of(self.types.at(at))) == name;
-            if is_of_type || name == "timestamp" && oid_of(self.types.at(at)) == oid::TIMESTAMP {
+            let is_of_type = name_of_oid(oid_of(at)) == name;
+            if is_of_type || name == "timestamp" && oid_of(at) == oid::TIMESTAMP {
                 return Ok((bound, from));
             }
             let texts = ["text", "varchar", "character varying", "bpchar", "name"];
             refuse_if(!texts.contains(&&*name), &format!("a cast to {name}"))?;
         }
         if let Type::Parameter(_) = from {
-            self.compared(Bound::Constant(Value::Null), from, to);
+            self.compared(Bound::Constant(Value::Null), &from, &to);
         }
         if let Bound::Constant(value) = &bound {
-            if let Ok(cast) = value.clone().cast(from, to, self.session) {
+            if let Ok(cast) = value.clone().cast(&from, &to, self.session) {
                 return Ok((Bound::Constant(cast), to));
             }
         }
-        Ok((Bound::call(plan::Call::Cast(from, to), [bound]), to))
+        Ok((Bound::call(plan::Call::Cast(from, to.clone()), [bound]), to))
     }
 }
 
@@ -498,7 +498,7 @@ fn listed(list: Bound) -> Bound {
 
 fn one_column(plan: &Plan) -> Done<Type> {
     match &plan.columns[..] {
-        [(_, ty)] => Ok(*ty),
+        [(_, ty)] => Ok(ty.clone()),
         _ => Err("subquery must return only one column".into()),
     }
 }
@@ -518,7 +518,7 @@ fn result_of(operator: Operator, left: Type, right: Type) -> Type {
         (Type::Parameter(_), Type::Int2) | (Type::Int2, Type::Parameter(_)) => {
             (Type::Int4, Type::Int4)
         }
-        (Type::Parameter(_), other) | (other, Type::Parameter(_)) => (other, other),
+        (Type::Parameter(_), other) | (other, Type::Parameter(_)) => (other.clone(), other),
         both => both,
     };
     match operator {

@@ -290,7 +290,7 @@ impl Binder<'_> {
         scope: &Scope<'_>,
     ) -> Done<(Source, Columns)> {
         let (arguments, types) = self.list(arguments.into_iter(), scope)?;
-        let found = series(name, types.first().copied());
+        let found = series(name, types.first().cloned());
         let (series, columns) = found.ok_or_else(|| format!("{name}() does not give rows"))?;
         let mut columns = owned(&columns);
         if let ([column], Some(alias)) = (&mut columns[..], alias) {
@@ -321,7 +321,7 @@ impl Binder<'_> {
 fn owned(columns: &[(&str, Type)]) -> Columns {
     let columns = columns.iter();
     columns
-        .map(|(name, ty)| ((*name).to_owned(), *ty))
+        .map(|(name, ty)| ((*name).to_owned(), ty.clone()))
         .collect()
 }
 

@@ -81,7 +81,7 @@ impl<'s> Scope<'s> {
                 if up > 0 {
                     here.meant_inside.borrow_mut().push(at);
                 }
-                return Ok((Bound::Column { up, at }, column.ty));
+                return Ok((Bound::Column { up, at }, column.ty.clone()));
             }
             let is_loose = |table: &Name<'_>| here.loose.contains(&table.folded);
             if table.as_ref().is_some_and(is_loose) {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use sqlparser::ast::{Ident, ObjectName};
 
 use super::super::cast::literal;
+use super::super::column_type::Type;
 use super::super::failure::{state, Done, Failure};
 use super::super::plan::*;
 use super::draft::{quoted, Draft};
@@ -48,7 +49,7 @@ impl Binder<'_> {
         let (mut columns, mut types) = (Vec::new(), Vec::new());
         for column in found.elements {
             let name = column.name().unwrap_or_default().to_owned();
-            types.push((name.clone(), self.types.of(&column.algebraic_type)));
+            types.push((name.clone(), Type::of(&column.algebraic_type)));
             columns.push((name, Arc::new(column.algebraic_type)));
         }
         let number = self.drafts.len();

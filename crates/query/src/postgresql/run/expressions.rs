@@ -7,7 +7,7 @@ use super::super::failure::{state, Done, Failure};
 use super::super::functions::call;
 use super::super::patterns::{Like, Pattern};
 use super::super::plan::*;
-use super::super::value::Value;
+use super::super::value::{weight, Value};
 use super::{Env, Runner};
 
 impl Runner<'_> {
@@ -28,7 +28,7 @@ impl Runner<'_> {
                 Ok(env.row[*at].clone())
             }
             Bound::Extra(nth) => Ok(env.extras.get(*nth).cloned().into()),
-            Bound::Call(call, arguments) => self.called(*call, &self.values(arguments, env)?),
+            Bound::Call(call, arguments) => self.called(call, &self.values(arguments, env)?),
             Bound::And(list) => self.logical(list, false, env),
             Bound::Or(list) => self.logical(list, true, env),
             Bound::Matches(one, like, pattern) => {
@@ -96,22 +96,21 @@ impl Runner<'_> {
         Ok(a.compare(b))
     }
 
-    fn called(&self, called: Call, values: &[Value]) -> Done<Value> {
-        let weight = || values.iter().map(Value::weight).sum();
+    fn called(&self, called: &Call, values: &[Value]) -> Done<Value> {
         Ok(match (called, values) {
             (Call::Function(_) | Call::OfSession(_), values) => {
-                self.work(weight())?;
+                self.work(weight(values))?;
                 let made = match called {
-                    Call::Function(function) => call(function, values),
-                    Call::OfSession(function) => self.session.call(function, values),
+                    Call::Function(function) => call(*function, values),
+                    Call::OfSession(function) => self.session.call(*function, values),
                     _ => Value::Null,
                 };
                 self.work(made.weight())?;
                 made
             }
-            (Call::Operator(operator), [left, right]) => self.binary(operator, left, right)?,
-            (Call::Any(operator), [left, list]) => self.quantified(operator, left, list, true)?,
-            (Call::All(operator), [left, list]) => self.quantified(operator, left, list, false)?,
+            (Call::Operator(operator), [left, right]) => self.binary(*operator, left, right)?,
+            (Call::Any(operator), [left, list]) => self.quantified(*operator, left, list, true)?,
+            (Call::All(operator), [left, list]) => self.quantified(*operator, left, list, false)?,
             (Call::Cast(from, to), [value]) => self.cast(value, from, to)?,
             (Call::Not, [value]) => value.truth().map(|is| !is).into(),
             (Call::Negative, [value]) => negative(value)?,
@@ -137,10 +136,10 @@ impl Runner<'_> {
         })
     }
 
-    fn cast(&self, value: &Value, from: Type, to: Type) -> Done<Value> {
+    fn cast(&self, value: &Value, from: &Type, to: &Type) -> Done<Value> {
         self.work(value.weight())?;
         if let (Value::Text(text), Type::Stored(at) | Type::Whole(at)) = (value, to) {
-            let typed = Value::typed(text, self.question.types.at(at));
+            let typed = Value::typed(text, at);
             return typed.ok_or_else(|| {
                 let message = format!("{text:?} is no value of the column's type");
                 Failure::new(state::INVALID_TEXT, message)

@@ -1,51 +1,92 @@
 //! What is made of several rows: aggregates of groups, and the numbers of rows.
 
+use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::super::failure::{state, Done, Failure};
 use super::super::functions::Aggregate;
 use super::super::plan::*;
-use super::super::value::Value;
+use super::super::value::{weight, Value};
 use super::{Env, Row, Runner};
 
+/// What a total takes, and a key or a value beside its bytes, in steps of 16 bytes.
+const TOTAL_STEPS: usize = size_of::<Total>() / 16;
+const ENTRY_STEPS: usize = 4;
+
+/// What the rows of each group have come to so far.
+#[derive(Default)]
+pub(super) struct Groups {
+    places: HashMap<Vec<u8>, usize>,
+    /// The first row of each, and what it has for each extra.
+    groups: Vec<(Row, Vec<Total>)>,
+}
+
+#[derive(Default)]
+struct Total {
+    /// Values that were counted.
+    count: i64,
+    sum: f64,
+    integers: i128,
+    is_float: bool,
+    is_too_large: bool,
+    best: Value,
+    /// Of those that need all values: these, behind what they are sorted by.
+    kept: Vec<(Vec<u8>, Vec<Value>)>,
+    known: HashSet<Vec<u8>>,
+}
+
+impl Total {
+    /// Takes a value that is the first, or stands so to the one that there is.
+    fn take_if(&mut self, value: &Value, wanted: Ordering) {
+        if self.best.is_null() || value.order(&self.best) == wanted {
+            self.best = value.clone();
+        }
+    }
+}
+
+impl Groups {
+    fn begin(&mut self, key: Vec<u8>, first: Row, core: &CorePlan) -> usize {
+        self.places.insert(key, self.groups.len());
+        let totals = core.extras.iter().map(|_| Total::default());
+        self.groups.push((first, totals.collect()));
+        self.groups.len() - 1
+    }
+}
+
 impl Runner<'_> {
-    /// The first row of each group, with its aggregates.
-    pub(super) fn groups(
-        &self,
-        core: &CorePlan,
-        rows: Vec<Row>,
-        outer: Option<&Env<'_>>,
-    ) -> Done<Vec<(Row, Vec<Value>)>> {
-        let mut places: HashMap<Vec<u8>, usize> = HashMap::new();
-        let mut groups: Vec<Vec<Row>> = Vec::new();
+    /// No rows so far. None: rows are not grouped.
+    pub(super) fn groups_of(&self, core: &CorePlan) -> Option<Groups> {
+        let mut groups = Groups::default();
+        // Without keys there is one group, also if it is of no rows.
         if core.group.is_empty() {
-            places.insert(Vec::new(), 0);
-            groups.push(Vec::new());
+            groups.begin(Vec::new(), vec![Value::Null; core.width], core);
         }
-        for row in rows {
-            let env = Env::new(&row, outer);
-            let key = self.key(&self.values(&core.group, &env)?)?;
-            let at = *places.entry(key).or_insert(groups.len());
-            if at == groups.len() {
-                groups.push(Vec::new());
-            }
-            groups[at].push(row);
-        }
-        let mut made = Vec::new();
-        for group in groups {
-            let extras = core.extras.iter();
-            let extras = extras.map(|extra| self.aggregate(extra, &group, outer));
-            let extras = extras.collect::<Done<_>>()?;
-            let first = group.into_iter().next();
-            let first = first.unwrap_or_else(|| vec![Value::Null; core.width]);
-            made.push((first, extras));
-        }
-        Ok(made)
+        core.is_grouped.then_some(groups)
     }
 
-    /// What a group has for an aggregate. NULL if it is none.
-    fn aggregate(&self, extra: &Extra, rows: &[Row], outer: Option<&Env<'_>>) -> Done<Value> {
+    /// Adds a row to its group, and gives the steps of what is kept of it.
+    pub(super) fn add(
+        &self,
+        core: &CorePlan,
+        groups: &mut Groups,
+        row: Row,
+        outer: Option<&Env<'_>>,
+    ) -> Done<usize> {
+        let env = Env::new(&row, outer);
+        let key = self.key(&self.values(&core.group, &env)?)?;
+        let mut held = 0;
+        let place = groups.places.get(&key).copied().unwrap_or_else(|| {
+            held = weight(&row) + core.extras.len() * TOTAL_STEPS + ENTRY_STEPS + key.len() / 16;
+            groups.begin(key, row.clone(), core)
+        });
+        for (extra, total) in core.extras.iter().zip(&mut groups.groups[place].1) {
+            held += self.aggregate(extra, total, &env)?;
+        }
+        Ok(held)
+    }
+
+    fn aggregate(&self, extra: &Extra, total: &mut Total, env: &Env<'_>) -> Done<usize> {
         let Extra::Aggregate {
             aggregate,
             arguments,
@@ -54,62 +95,88 @@ impl Runner<'_> {
             filter,
         } = extra
         else {
+            return Ok(0);
+        };
+        if let Some(filter) = filter {
+            if self.value(filter, env)?.truth() != Some(true) {
+                return Ok(0);
+            }
+        }
+        let values = self.values(arguments, env)?;
+        // Without arguments, rows are counted.
+        let value = values.first().unwrap_or(&Value::Bool(true));
+        if value.is_null() && *aggregate != Aggregate::ListOf {
+            return Ok(0);
+        }
+        let mut held = 0;
+        if *is_distinct {
+            let key = self.key(&values)?;
+            held += ENTRY_STEPS + key.len() / 16;
+            if !total.known.insert(key) {
+                return Ok(0);
+            }
+        }
+        total.count += 1;
+        self.work(value.weight())?;
+        let truth = Value::Bool(value.truth() == Some(true));
+        match aggregate {
+            Aggregate::Count => {}
+            Aggregate::Min => total.take_if(value, Ordering::Less),
+            Aggregate::Max => total.take_if(value, Ordering::Greater),
+            Aggregate::AllTrue => total.take_if(&truth, Ordering::Less),
+            Aggregate::AnyTrue => total.take_if(&truth, Ordering::Greater),
+            Aggregate::Sum | Aggregate::Average => {
+                let no_number = || Failure::new(state::INVALID_TEXT, "a sum is of numbers");
+                total.sum += value.float().ok_or_else(no_number)?;
+                total.integers += i128::from(value.int().unwrap_or_default());
+                total.is_float |= matches!(value, Value::Float(_));
+                total.is_too_large |= value.int().is_none();
+            }
+            Aggregate::ListOf | Aggregate::Joined => {
+                let key = self.order_key(order, env)?;
+                held += ENTRY_STEPS + key.len() / 16 + weight(&values);
+                total.kept.push((key, values));
+            }
+        }
+        Ok(held)
+    }
+
+    /// The first row of each group, with its aggregates.
+    pub(super) fn made_of(&self, core: &CorePlan, groups: Groups) -> Done<Vec<(Row, Vec<Value>)>> {
+        let made = groups.groups.into_iter().map(|(first, totals)| {
+            let extras = core.extras.iter().zip(totals);
+            let extras = extras.map(|(extra, total)| self.total(extra, total));
+            Ok((first, extras.collect::<Done<_>>()?))
+        });
+        made.collect()
+    }
+
+    /// What a group has for an aggregate. NULL if it is none.
+    fn total(&self, extra: &Extra, total: Total) -> Done<Value> {
+        let Extra::Aggregate { aggregate, .. } = extra else {
             return Ok(Value::Null);
         };
-        let (mut keyed, mut known) = (Vec::new(), HashSet::new());
-        for row in rows {
-            let env = Env::new(row, outer);
-            if let Some(filter) = filter {
-                if self.value(filter, &env)?.truth() != Some(true) {
-                    continue;
-                }
-            }
-            let value = self.values(arguments, &env)?;
-            let is_counted = value
-                .first()
-                .is_none_or(|value| !value.is_null() || *aggregate == Aggregate::ListOf);
-            if !is_counted || *is_distinct && !known.insert(self.key(&value)?) {
-                continue;
-            }
-            keyed.push((self.order_key(order, &env)?, value));
-        }
-        if !order.is_empty() {
-            keyed = self.sorted(keyed)?;
-        }
-        let separator = keyed.first().and_then(|(_, value)| value.get(1));
-        let separator = separator.map(Value::shown).unwrap_or_default();
-        let count = keyed.len();
-        let firsts = keyed.iter().filter_map(|(_, value)| value.first());
-        self.work(firsts.clone().map(Value::weight).sum())?;
-        let not_a_number = || Failure::new(state::INVALID_TEXT, "a sum is of numbers");
-        let sum = || {
-            let mut numbers = firsts.clone().map(Value::float);
-            let sum = numbers.try_fold(0.0, |sum, number| Some(sum + number?));
-            sum.ok_or_else(not_a_number)
-        };
+        let kept = self.sorted(total.kept)?;
+        let firsts = kept.iter().filter_map(|(_, values)| values.first());
         Ok(match aggregate {
-            Aggregate::Count => (count as i64).into(),
-            _ if count == 0 => Value::Null,
-            Aggregate::Min => firsts.min_by(|a, b| a.order(b)).cloned().into(),
-            Aggregate::Max => firsts.max_by(|a, b| a.order(b)).cloned().into(),
-            Aggregate::Average => Value::Float(sum()? / count as f64),
-            Aggregate::Sum if firsts.clone().any(|value| matches!(value, Value::Float(_))) => {
-                Value::Float(sum()?)
-            }
+            Aggregate::Count => total.count.into(),
+            _ if total.count == 0 => Value::Null,
+            Aggregate::Average => Value::Float(total.sum / total.count as f64),
+            Aggregate::Sum if total.is_float => Value::Float(total.sum),
             Aggregate::Sum => {
-                sum()?;
-                let mut numbers = firsts.map(Value::int);
-                let sum = numbers.try_fold(0, |sum: i64, number| sum.checked_add(number?));
+                let sum = i64::try_from(total.integers).ok();
+                let sum = sum.filter(|_| !total.is_too_large);
                 sum.ok_or_else(Failure::out_of_range)?.into()
             }
             Aggregate::ListOf => Value::List(firsts.cloned().collect()),
             Aggregate::Joined => {
+                let separator = kept.first().and_then(|(_, values)| values.get(1));
+                let separator = separator.map(Value::shown).unwrap_or_default();
+                self.work(kept.len().saturating_mul(1 + separator.len() / 16))?;
                 let shown: Vec<Arc<str>> = firsts.map(Value::shown).collect();
-                self.work(count.saturating_mul(1 + separator.len() / 16))?;
                 shown.join(&separator).into()
             }
-            Aggregate::AnyTrue => firsts.clone().any(|v| v.truth() == Some(true)).into(),
-            Aggregate::AllTrue => firsts.clone().all(|v| v.truth() == Some(true)).into(),
+            _ => total.best,
         })
     }
 

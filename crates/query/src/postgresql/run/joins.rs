@@ -26,37 +26,31 @@ impl Runner<'_> {
         outer: Option<&Env<'_>>,
     ) -> Done<Vec<Row>> {
         for step in steps {
-            let end = step.start + step.width;
-            // What can be looked at from here on.
-            let ripe: Vec<&Condition> = filter
-                .iter()
-                .filter(|condition| condition.needs <= end && condition.needs > step.start)
-                .collect();
-            rows = self.join(step, rows, &ripe, outer)?;
+            let ripe = step.ripe(filter);
+            let compared = compared(step, &ripe);
+            let right = match depends(step) {
+                true => Rows::default(),
+                false => self.source(step, &[], &compared, outer)?,
+            };
+            rows = self.joined(step, rows, right, &compared, &ripe, outer)?;
         }
         Ok(rows)
     }
 
-    fn join(
+    /// Joins rows with those of a source, unless it depends on them.
+    pub(super) fn joined(
         &self,
         step: &Step,
         left: Vec<Row>,
+        mut right: Rows,
+        compared: &[(usize, &Bound)],
         ripe: &[&Condition],
         outer: Option<&Env<'_>>,
     ) -> Done<Vec<Row>> {
-        let depends = match step.source {
-            Source::Select { is_lateral, .. } => is_lateral,
-            Source::Function { .. } => true,
-            _ => false,
-        };
-        let compared = compared(step, ripe);
-        let mut right = match depends {
-            true => Rows::default(),
-            false => self.source(step, &[], &compared, outer)?,
-        };
+        let depends = depends(step);
         let hashed = match depends || left.len() < 2 {
             true => None,
-            false => self.hashed(step, &right, &compared)?,
+            false => self.hashed(step, &right, compared)?,
         };
         let mut matched = vec![false; if step.keeps_right { right.len() } else { 0 }];
         let mut rows = Vec::new();
@@ -190,6 +184,15 @@ impl Runner<'_> {
             }));
         }
         Ok(None)
+    }
+}
+
+/// Does what is read follow from the row before it?
+fn depends(step: &Step) -> bool {
+    match step.source {
+        Source::Select { is_lateral, .. } => is_lateral,
+        Source::Function { .. } => true,
+        _ => false,
     }
 }
 

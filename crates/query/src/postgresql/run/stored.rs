@@ -4,13 +4,27 @@ use std::rc::Rc;
 
 use lightcone_types::Reader;
 
+use super::super::bind::TableRead;
 use super::super::failure::{state, Done, Failure};
 use super::super::session::VirtualTable;
 use super::super::value::Value;
-use super::{Rows, Runner};
+use super::{Row, Rows, Runner};
 
 /// Values that virtual tables have which a question reads.
 const READ_VALUES_MAX: usize = 4_000_000;
+
+/// Where the reading of a table of the module is.
+pub(super) struct Reading<'p> {
+    table: &'p TableRead,
+    pieces: &'p [&'p [u8]],
+    rest: &'p [u8],
+}
+
+impl Reading<'_> {
+    pub fn is_at_end(&self) -> bool {
+        self.rest.is_empty() && self.pieces.is_empty()
+    }
+}
 
 impl Runner<'_> {
     /// The rows of a table of the module.
@@ -18,26 +32,41 @@ impl Runner<'_> {
         if let Some(rows) = self.stored.borrow().get(&at) {
             return Ok(rows.clone());
         }
+        let rows = self.sharing(|| self.batch(&mut self.reading(at), usize::MAX))?;
+        self.stored.borrow_mut().insert(at, rows.clone());
+        Ok(rows)
+    }
+
+    /// Begins to read a table of the module.
+    pub(super) fn reading(&self, at: usize) -> Reading<'_> {
         let mut read = self.question.tables.iter().zip(self.pieces);
         let read = read.find(|(table, _)| table.number == at);
         let (table, pieces) = read.expect("each table is read by itself or joined");
-        let mut rows = Vec::new();
-        for piece in pieces {
-            let mut rest: &[u8] = piece;
-            while let Some((_, behind)) = rest.split_first() {
-                self.work(table.width)?;
-                let mut reader = Reader::new(behind);
-                let mut row = vec![Value::Null; table.width];
-                for (place, ty) in &table.columns {
-                    row[*place] = Value::of_stored(ty, &mut reader);
-                    self.work(row[*place].weight())?;
-                }
-                rows.push(row);
-                rest = reader.remaining();
-            }
+        Reading {
+            table,
+            pieces,
+            rest: &[],
         }
-        let rows = Rc::new(rows);
-        self.stored.borrow_mut().insert(at, rows.clone());
+    }
+
+    /// More rows of a table, until that takes so many steps.
+    pub(super) fn batch(&self, reading: &mut Reading<'_>, steps_max: usize) -> Done<Vec<Row>> {
+        let (before, table, mut rows) = (self.steps.get(), reading.table, Vec::new());
+        while !reading.is_at_end() && self.steps.get() - before < steps_max {
+            let Some((_, behind)) = reading.rest.split_first() else {
+                (reading.rest, reading.pieces) = (reading.pieces[0], &reading.pieces[1..]);
+                continue;
+            };
+            self.work(table.width)?;
+            let mut reader = Reader::new(behind);
+            let mut row = vec![Value::Null; table.width];
+            for (place, ty) in &table.columns {
+                row[*place] = Value::of_stored(ty, &mut reader);
+                self.work(row[*place].weight())?;
+            }
+            rows.push(row);
+            reading.rest = reader.remaining();
+        }
         Ok(rows)
     }
 

@@ -96,7 +96,7 @@ pub(super) fn function(name: &str) -> Option<(usize, Type)> {
     };
     let is_named = |(names, ..): &(&str, Type, Function)| names.split('|').any(|of| of == name);
     let at = FUNCTIONS.iter().position(is_named)?;
-    Some((at, FUNCTIONS[at].1))
+    Some((at, FUNCTIONS[at].1.clone()))
 }
 
 pub(super) fn call(function: usize, seen: &Seen<'_>, arguments: &[Value]) -> Value {

@@ -113,7 +113,7 @@ pub(super) fn rows(
     let mut rows = Rows {
         columns: &table.columns,
         defaults: defaults
-            .map(|(written, (_, ty))| default(seen, written, *ty))
+            .map(|(written, (_, ty))| default(seen, written, ty))
             .collect(),
         wanted,
         rows: Vec::new(),
@@ -123,7 +123,7 @@ pub(super) fn rows(
 }
 
 /// What a column is of which a row says nothing.
-fn default(seen: &Seen<'_>, written: &str, ty: Type) -> Value {
+fn default(seen: &Seen<'_>, written: &str, ty: &Type) -> Value {
     let number = |written: &str| written.parse::<i64>().ok();
     match (written.split_once('='), ty) {
         (Some((_, "@user")), _) => (&*seen.names.user).into(),

@@ -95,56 +95,51 @@ impl<'m> Seen<'m> {
             indexes: Vec::new(),
             constraints: Vec::new(),
         };
-        let (mut index_oids, mut constraint_oids) = (FIRST_INDEX_OID.., FIRST_CONSTRAINT_OID..);
+        let (mut index_oids, mut constraint_oids) = (FIRST_INDEX_OID, FIRST_CONSTRAINT_OID);
         for (oid, table) in (FIRST_TABLE_OID..).zip(&module.tables) {
-            let of = seen.relations.len();
-            let is_seen = rights.sees_all_rows() || table.access == TableAccess::Public;
+            let indexes = (index_oids..).zip(&table.indexes);
+            let constraints = (constraint_oids..).zip(&table.constraints);
+            // Numbers are the same for all callers.
+            index_oids += table.indexes.len() as i64;
+            constraint_oids += table.constraints.len() as i64;
+            if !rights.sees_all_rows() && table.access != TableAccess::Public {
+                continue;
+            }
+            let (of, first_index) = (seen.relations.len(), seen.indexes.len());
             let is_primary =
                 |columns: &[ColId]| table.primary_key.is_some_and(|key| *columns == [key]);
-            let first_index = seen.indexes.len();
-            // Numbers are the same for all callers.
-            for (oid, index) in index_oids
-                .by_ref()
-                .take(table.indexes.len())
-                .zip(&table.indexes)
-            {
+            seen.indexes.extend(indexes.map(|(oid, index)| {
                 let columns = index.algorithm.columns();
                 let mut constraints = table.constraints.iter();
-                if is_seen {
-                    seen.indexes.push(SeenIndex {
-                        oid,
-                        of,
-                        index,
-                        is_unique: constraints.any(|c| *c.columns == *columns),
-                        is_primary: is_primary(columns),
-                    });
+                SeenIndex {
+                    oid,
+                    of,
+                    index,
+                    is_unique: constraints.any(|of| *of.columns == *columns),
+                    is_primary: is_primary(columns),
                 }
-            }
-            let oids = constraint_oids.by_ref().take(table.constraints.len());
-            for (oid, constraint) in oids.zip(&table.constraints) {
-                if is_seen {
-                    let indexes = &seen.indexes[first_index..];
-                    let mut indexes = indexes.iter().map(|seen| seen.index.algorithm.columns());
-                    let index = indexes.position(|columns| *columns == *constraint.columns);
-                    seen.constraints.push(SeenConstraint {
+            }));
+            seen.constraints
+                .extend(constraints.map(|(oid, constraint)| {
+                    let mut indexes = table.indexes.iter();
+                    let of_it =
+                        |index: &IndexDef| *index.algorithm.columns() == *constraint.columns;
+                    SeenConstraint {
                         oid,
                         of,
                         constraint,
                         is_primary: is_primary(&constraint.columns),
-                        index: index.map(|index| first_index + index),
-                    });
-                }
-            }
-            if is_seen {
-                seen.relations.push(SeenRelation {
-                    oid,
-                    name: &table.name,
-                    is_view: false,
-                    columns: &table.columns,
-                    sequences: &table.sequences,
-                    has_indexes: !table.indexes.is_empty(),
-                });
-            }
+                        index: indexes.position(of_it).map(|index| first_index + index),
+                    }
+                }));
+            seen.relations.push(SeenRelation {
+                oid,
+                name: &table.name,
+                is_view: false,
+                columns: &table.columns,
+                sequences: &table.sequences,
+                has_indexes: !table.indexes.is_empty(),
+            });
         }
         for (oid, view) in (FIRST_VIEW_OID..).zip(&module.views) {
             let takes_arguments = !view.params.elements.is_empty();
