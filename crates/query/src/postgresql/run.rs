@@ -67,11 +67,11 @@ pub struct Env<'e> {
 impl<'e> Env<'e> {
     /// Of a row before anything is made of several.
     pub fn new(row: &'e [Value], outer: Option<&'e Env<'e>>) -> Env<'e> {
-        Env {
-            row,
-            extras: &[],
-            outer,
-        }
+        Env::of(row, &[], outer)
+    }
+
+    fn of(row: &'e [Value], extras: &'e [Value], outer: Option<&'e Env<'e>>) -> Env<'e> {
+        Env { row, extras, outer }
     }
 }
 
@@ -384,9 +384,6 @@ impl<'r> Runner<'r> {
         outer: Option<&Env<'_>>,
         made: &mut Vec<Row>,
     ) -> Done<()> {
-        fn env<'e>(row: &'e [Value], extras: &'e [Value], outer: Option<&'e Env<'e>>) -> Env<'e> {
-            Env { row, extras, outer }
-        }
         let mut series = Vec::new();
         for (nth, extra) in core.extras.iter().enumerate() {
             if let Extra::Series {
@@ -394,7 +391,7 @@ impl<'r> Runner<'r> {
                 arguments,
             } = extra
             {
-                let rows = self.series(*of, arguments, &env(row, &extras, outer))?;
+                let rows = self.series(*of, arguments, &Env::of(row, &extras, outer))?;
                 series.push((nth, rows));
             }
         }
@@ -407,7 +404,7 @@ impl<'r> Runner<'r> {
                     None => Value::Null,
                 };
             }
-            let env = env(row, &extras, outer);
+            let env = Env::of(row, &extras, outer);
             if let Some(having) = &core.having {
                 if self.value(having, &env)?.truth() != Some(true) {
                     continue;
