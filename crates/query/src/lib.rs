@@ -67,7 +67,6 @@ pub use error::{
 };
 pub use execute::{ExecuteError, Execution, Match, Progress};
 pub use grouping::Grouping;
-pub use literal::literal_value;
 pub use live_groups::{GroupedJoin, LiveGroups};
 pub use live_join::{Guard, GuardSays, JoinEdge, JoinRelation, LiveJoin, LiveSubquery, Residual};
 pub use parameters::{ParameterText, PARAMETERS_MAX};
@@ -75,7 +74,7 @@ pub use plan::{
     check_rule, compile_aggregate, compile_postgresql, compile_statement, compile_subscription,
     expand_subscribe_all, read_subscribe_text, view_instance, Statement, SubscribeText,
 };
-pub use predicate::{is_like, Predicate, Tuple};
+pub use predicate::{Predicate, Tuple};
 pub use query::{Fragment, Output, Query};
 pub use results::Run;
 pub use routing::{ColumnOrder, ColumnRange, Routing};

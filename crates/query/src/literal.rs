@@ -7,7 +7,7 @@ use lightcone_types::{
 };
 
 /// The value that `text` denotes as a `ty`; `None` if it denotes none.
-pub fn literal_value(text: &str, ty: &AlgebraicType) -> Option<AlgebraicValue> {
+pub(crate) fn literal_value(text: &str, ty: &AlgebraicType) -> Option<AlgebraicValue> {
     let bsatn = encode(text, ty)?;
     decode_value(&Typespace::default(), ty, &mut Reader::new(&bsatn)).ok()
 }

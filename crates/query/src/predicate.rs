@@ -19,4 +19,4 @@ mod step;
 
 pub(crate) use self::compile::PredicateCompiler;
 pub use self::evaluate::{Predicate, Tuple};
-pub use self::like::is_like;
+pub(crate) use self::like::is_like;

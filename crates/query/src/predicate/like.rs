@@ -2,7 +2,7 @@
 
 /// Is a text like a pattern? `%` stands for any text, `_` for one character, and a backslash before a character for that
 /// character. Both are UTF-8.
-pub fn is_like(text: &[u8], pattern: &[u8]) -> bool {
+pub(crate) fn is_like(text: &[u8], pattern: &[u8]) -> bool {
     let (mut at, mut of) = (0, 0);
     // Where to go on if the rest does not match: behind the last `%`, one character further in the text.
     let mut retry: Option<(usize, usize)> = None;
