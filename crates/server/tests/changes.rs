@@ -550,7 +550,9 @@ async fn who_hears_nothing_goes_on_all_the_same() {
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_log_there_are_no_changes() {
     let directory = tempfile::tempdir().expect("a directory");
-    let server = TestServer::start_as(directory, config(""), |options| options.node.in_memory = true);
+    let server = TestServer::start_as(directory, config(""), |options| {
+        options.node.in_memory = true
+    });
     let server = server.await;
     let user = server.user().await;
     created(&server, &user, "a", "module").await;

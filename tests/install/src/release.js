@@ -31,7 +31,7 @@ export function scratch(t) {
   return directory;
 }
 
-/** Starts a server with a command, and resolves when it has said what a person needs to know. */
+/** Starts a server with a command, and resolves when it listens. */
 export async function serve(t, command, args, options = {}) {
   const child = spawn(command, args, { stdio: ["ignore", "pipe", "inherit"], detached: true, ...options });
   const exited = once(child, "exit").then(([status]) => status);
@@ -49,12 +49,12 @@ export async function serve(t, command, args, options = {}) {
   const url = await new Promise((resolve, reject) => {
     child.stdout.on("data", (text) => {
       said += text;
-      const found = /Address +(http:\S+)[\s\S]*Ctrl-C/.exec(said);
-      if (found) resolve(found[1]);
+      const found = /listening on (\S+)\n/.exec(said);
+      if (found) resolve(`http://${found[1]}`);
     });
     child.on("exit", () => reject(new Error(`the server ended: ${said}`)));
   });
-  return { url, pid: child.pid, exited, said: () => said, stop };
+  return { url, pid: child.pid, exited, stop };
 }
 
 /** Publishes a module with the command line of the release, and calls it. */

@@ -17,7 +17,7 @@ use super::logging;
 use super::ports::{self, Address};
 use super::scheduling;
 use crate::error::{Error, FileResult as _, Result};
-use crate::output::result;
+use crate::output::{self, result};
 use crate::prompt;
 
 /// How long threads that still work may take after everything is on the disk.
@@ -118,7 +118,9 @@ pub fn run(args: Args) -> Result<()> {
         .map_err(caused!("LC0620", "cannot start the asynchronous runtime"))?;
     let result: Result<()> = runtime.block_on(async {
         let handle = Server::bind(options).await.map_err(starting)?;
-        result!("\n{}\n", what_to_know(handle.local_addr(), &data_dir));
+        if output::is_shown() {
+            result!("\n{}\n", what_to_know(handle.local_addr(), &data_dir));
+        }
         crate::signals::stop(false).await;
         tracing::info!("stopping");
         handle.shutdown().await;

@@ -4,10 +4,10 @@ use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
-use lightcone_query::postgresql::{is_empty, tokens, Cell, Format, Token};
 use lightcone_database::{DatabaseHandle, Holder, SqlError, SqlOutcome, QUERY_BYTES_MAX};
 use lightcone_node::collaborators;
 use lightcone_node::databases::OpenError;
+use lightcone_query::postgresql::{is_empty, tokens, Cell, Format, Token};
 use lightcone_types::ProductType;
 
 use super::super::catalogue::{is_question, may_be_ad_hoc};
