@@ -1,7 +1,7 @@
 //! What a message costs that a join brings to ten of many subscribers: CPU of writer, log and fan-out, without sockets.
 //!
 //! `cargo bench -p lightcone-database --bench joins`. Clients are connections of this process that read nothing; the difference
-//! to a message that nobody gets is what the join and the delivery cost.
+//! to a message without a recipient is what the join and the delivery cost.
 
 #[path = "../tests/common/mod.rs"]
 mod common;
@@ -124,12 +124,12 @@ async fn main() {
     let members: Vec<Value> = (0..ROOMS * MEMBERS_OF_ROOM).map(member).collect();
     change(&mut writer, &json!({ "x": { "inserts": members } })).await;
     println!(
-        "| query | subscribers | CPU per message, us | beyond nobody, us | per recipient, us |"
+        "| query | subscribers | CPU per message, us | beyond 0 subscribers, us | per recipient, us |"
     );
     println!("|---|---|---|---|---|");
     messages(&mut writer, 1_000_000).await;
-    let nobody = messages(&mut writer, 2_000_000).await;
-    println!("| | 0 | {nobody:.1} | | |");
+    let unsubscribed = messages(&mut writer, 2_000_000).await;
+    println!("| | 0 | {unsubscribed:.1} | | |");
     let mut clients = Vec::new();
     for (round, query, wanted) in [
         (3, QUERY, 100),
@@ -156,7 +156,7 @@ async fn main() {
         let cost = messages(&mut writer, round * 1_000_000).await;
         // So many rooms have subscribers.
         let recipients = wanted as f64 / f64::from(ROOMS);
-        let beyond = cost - nobody;
+        let beyond = cost - unsubscribed;
         println!(
             "| `{query}` | {wanted} | {cost:.1} | {beyond:.1} | {:.2} |",
             beyond / recipients

@@ -1,6 +1,6 @@
-//! What an update of a row costs the writer when somebody is subscribed to the first rows of an order.
+//! What an update of a row costs the writer when a client is subscribed to the first rows of an order.
 //!
-//! `cargo bench -p lightcone-database --bench windows`. The difference to the same updates with nobody subscribed is what the
+//! `cargo bench -p lightcone-database --bench windows`. The difference to the same updates without a subscriber is what the
 //! window costs. Half of the lines with a window are measured before it is there, so that the order of the runs shows as noise.
 
 #[path = "../tests/common/mod.rs"]
@@ -194,7 +194,7 @@ async fn main() {
             ServerMessage::UnsubscribeApplied { .. }
         ) {}
     }
-    println!("| update | nobody, us | one window, us | beyond nobody, us |");
+    println!("| update | no window, us | one window, us | difference, us |");
     println!("|---|---|---|---|");
     let kinds = [
         "behind the window",

@@ -1,8 +1,8 @@
 //! Memory that clients have asked for and not yet taken: an account for each client, below one for all of them.
 //!
-//! Whoever builds something for a client reserves its bytes first; they are given back when the socket has taken them, by
+//! Code that builds something for a client reserves its bytes first; they are given back when the socket has taken them, by
 //! dropping the [`Charge`]. A client takes from the common account in steps, so that small answers touch only counters of
-//! the client's own. When the common account is used up, whoever holds most loses his connection.
+//! the client's own. When the common account is used up, the client that holds most loses its connection.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -78,14 +78,14 @@ impl MemoryBudget {
 
 impl Clients {
     fn clients(&self) -> MutexGuard<'_, FxHashMap<u64, Weak<ClientBudget>>> {
-        // Whoever panicked has left a map that is still one.
+        // A thread that panicked has left a map that is still one.
         self.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Gives up the client that holds most, if that is much more than what is wanted: one that takes nothing must not lock
     /// out the others.
     fn evict(&self, wanted: usize) {
-        // Somebody else is at it, otherwise.
+        // Another thread is at it, otherwise.
         let Ok(mut last) = self.last_eviction.try_lock() else {
             return;
         };
@@ -156,7 +156,7 @@ impl ClientBudget {
         client
     }
 
-    /// Nobody will take anything any more: work for this client ends.
+    /// The client will take nothing any more: work for this client ends.
     pub fn leave(&self) {
         self.gone.store(true, Relaxed);
         self.left.notify_one();
@@ -301,7 +301,7 @@ impl Holder {
         HeldMemory(Reservation::none(&self.0.account))
     }
 
-    /// Waits until the memory is needed for others: whoever sends the bytes gives up. For one waiter.
+    /// Waits until the memory is needed for others: the sender of the bytes gives up. For one waiter.
     ///
     /// Cancel safe.
     pub async fn left(&self) {
@@ -373,7 +373,10 @@ mod tests {
         assert!(all.used() <= 1000 * STEP_BYTES);
         let next = ClientBudget::new(&all, usize::MAX);
         assert!(next.free_bytes() >= FLOOR_BYTES);
-        assert!(next.reserve(FLOOR_BYTES).is_ok(), "everybody has the floor");
+        assert!(
+            next.reserve(FLOOR_BYTES).is_ok(),
+            "all clients have the floor"
+        );
         drop(charges);
         assert_eq!(all.used(), 0);
         assert!(
@@ -395,14 +398,17 @@ mod tests {
             step(&greedy, 15).expect("room"),
         );
         assert_eq!(step(&greedy, 15).err(), Some(Exceeded::Server));
-        assert!(!largest.is_gone(), "who asks for as much gets nobody cut");
+        assert!(
+            !largest.is_gone(),
+            "who asks for as much gets no other client cut"
+        );
         let _rest = (0..14)
             .map_while(|_| step(&modest, 1).ok())
             .collect::<Vec<_>>();
         all.clients
             .last_eviction
             .lock()
-            .expect("nobody else")
+            .expect("no other thread has it")
             .take();
         assert!(step(&client(), 8).is_err());
         assert!(largest.is_gone());
@@ -410,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused_refuses_nobody_else() {
+    fn what_is_refused_refuses_no_other() {
         let all = MemoryBudget::new(machine(), 100 * STEP_BYTES);
         let client = ClientBudget::new(&all, 50 * STEP_BYTES);
         let neighbour = ClientBudget::new(&all, 50 * STEP_BYTES);
@@ -451,7 +457,7 @@ mod tests {
             }
         });
         assert_eq!(client.account.used(), 0);
-        // Whoever was last saw nothing left, or one of the others did.
+        // The thread that was last saw nothing left, or one of the others did.
         drop(client.reserve(STEP_BYTES).expect("room"));
         assert_eq!(all.used(), 0);
     }

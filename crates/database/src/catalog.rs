@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 
 use lightcone_live::{LiveQuery, RuleColumns, Shapes};
 
-/// What callers see of system tables who may not read all rows: their own, and none where rows are about nobody in particular.
+/// What callers see of system tables who may not read all rows: their own, and none where rows are about no identity.
 /// `st_module` has the whole program, and in it may be keys.
 const SYSTEM_RULES: [&str; 5] = [
     "SELECT * FROM st_module WHERE owner_identity = :sender",
@@ -61,9 +61,9 @@ impl CatalogView {
         catalog
     }
 
-    /// The columns that rules alone look rows up by, for somebody who may read what he likes.
+    /// The columns that rules alone look rows up by, for a caller who may read all rows.
     fn looked_up_by_rules(&self) -> RuleColumns {
-        let nobody = Caller {
+        let stranger = Caller {
             identity: Identity::ZERO,
             is_owner: false,
         };
@@ -74,12 +74,12 @@ impl CatalogView {
             .filter(|s| self.rules.contains_key(&s.id))
         {
             let text = format!("SELECT * FROM \"{}\"", schema.name);
-            // A table that nobody may read has no query.
-            let Ok(query) = compile_subscription(&text, self, &nobody) else {
+            // A table that no caller may read has no query.
+            let Ok(query) = compile_subscription(&text, self, &stranger) else {
                 continue;
             };
             let live = query.fragments.iter().filter_map(|fragment| {
-                LiveQuery::of_fragment(&query, fragment, &nobody.identity, &self.shapes).ok()
+                LiveQuery::of_fragment(&query, fragment, &stranger.identity, &self.shapes).ok()
             });
             for live in live {
                 let looked_up = live.joins().flat_map(|(shape, _)| shape.looked_up_by());
@@ -89,7 +89,7 @@ impl CatalogView {
         columns
     }
 
-    /// Rules were checked when the module was published. If it is not known whose rows one gives, nobody
+    /// Rules were checked when the module was published. If it is not known whose rows one gives, no caller
     /// but the owner gets rows of any table: the rule is drawn into all queries, and refuses them.
     fn add_rule(&mut self, rule: &str) {
         let of = |schema: &Arc<TableSchema>| schema.id;

@@ -266,7 +266,7 @@ impl Changes {
         self.catalog_bytes + self.frame.payload.capacity()
     }
 
-    /// Goes on by one record, and appends its event, if there is somebody who wants it. False: all that is durable was read.
+    /// Goes on by one record, and appends its event, if it is wanted. False: all that is durable was read.
     fn step(&mut self, out: Option<&mut String>) -> Result<bool, ChangesError> {
         if self.frame.position == self.frame.payload.len() && !self.read_frame(out.is_some())? {
             return Ok(false);

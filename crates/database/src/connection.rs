@@ -197,7 +197,7 @@ impl RequestSender {
         }
     }
 
-    /// [`Decoder::piece`] of a long payload, on a thread where it holds up nobody.
+    /// [`Decoder::piece`] of a long payload, on a thread where it holds up no other work.
     async fn piece_elsewhere(
         &self,
         module: Arc<Module>,
@@ -242,7 +242,7 @@ impl RequestSender {
     }
 
     /// Waits until this client has one query less under way. If others have all permits of the database, the query is tried
-    /// without one, as whoever needs none should not wait for those who do, and may be given back.
+    /// without one, as a query that needs none should not wait for those that do, and may be given back.
     async fn ticket(&self) -> Result<(ReadTicket, Option<WayBack>), SubmitError> {
         let closed = |_| SubmitError::Closed;
         let of_client = self.reads.clone().acquire_owned().await.map_err(closed)?;
@@ -267,7 +267,7 @@ impl RequestSender {
 
     /// Waits for what became of a query that was tried without a permit of the database, or without an index that it needs. If it
     /// needs them, waits for these: the query is read again, as the module may be another by then. Every connection waits with one
-    /// query at a time, so whoever has many gets no more turns than the others.
+    /// query at a time, so a client with many gets no more turns than the others.
     async fn second_try(&self, tried: Option<WayBack>) -> Result<Option<ReadTicket>, SubmitError> {
         let Some(tried) = tried else {
             return Ok(None);

@@ -27,7 +27,7 @@ pub trait Environment: std::fmt::Debug + Send + Sync {
     /// A clock that is never set, for durations and deadlines.
     fn instant(&self) -> Instant;
 
-    /// Bits that nobody can guess.
+    /// Bits that cannot be guessed.
     fn random(&self) -> u128;
 
     /// Runs `work` on a thread of its own.
@@ -81,7 +81,7 @@ struct Tasks(Option<Runtime>);
 impl Drop for Tasks {
     fn drop(&mut self) {
         if let Some(runtime) = self.0.take() {
-            // What waits for ever must not hold up whoever drops this.
+            // What waits for ever must not hold up the thread that drops this.
             runtime.shutdown_background();
         }
     }

@@ -68,7 +68,7 @@ pub(crate) enum Answer {
     Ready(Box<MessageBatch>),
     Deferred(oneshot::Receiver<MessageBatch>),
     /// The client is gone.
-    Nobody,
+    Gone,
 }
 
 /// A client that was let in.

@@ -87,7 +87,7 @@ impl Fanout {
         }
     }
 
-    /// Runs until it is stopped or nobody is left to feed it.
+    /// Runs until it is stopped or its queue has no sender left.
     pub fn run(&mut self) {
         while let Ok(message) = self.inbox.recv() {
             match message {
@@ -286,7 +286,7 @@ impl Fanout {
     fn stage_answer(&mut self, connection: ConnectionNumber, answer: Answer) {
         // Each keeps its own charge and ticket until the client has taken it.
         let item = match answer {
-            Answer::Nobody => return,
+            Answer::Gone => return,
             Answer::Ready(batch) => Delivery::Messages(*batch),
             Answer::Deferred(receiver) => Delivery::Deferred(receiver),
         };

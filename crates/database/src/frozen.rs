@@ -1,7 +1,7 @@
 //! Tables that are frozen for readers, and the memory that this may cost.
 //!
 //! A frozen table costs what the writer copies because of it. Readers take their time, so that is limited: past the limit the
-//! oldest frozen table is ended, and whoever reads it gets an error that says so.
+//! oldest frozen table is ended, and its reader gets an error that says so.
 
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,7 +18,7 @@ pub(crate) struct FrozenTable {
 }
 
 impl FrozenTable {
-    /// Whether it costs too much, so that whoever reads it is to stop.
+    /// Whether it costs too much, so that its reader is to stop.
     pub fn is_ended(&self) -> bool {
         self.is_ended.load(Ordering::Relaxed)
     }
@@ -32,7 +32,7 @@ impl Deref for FrozenTable {
     }
 }
 
-/// The frozen tables that somebody still reads, the oldest first.
+/// The frozen tables that are still read, the oldest first.
 #[derive(Default)]
 pub(crate) struct FrozenTables(Vec<Held>);
 
@@ -83,7 +83,7 @@ impl FrozenTables {
     }
 }
 
-/// Nothing for a table that is gone: it grows no more, whoever reads it.
+/// Nothing for a table that is gone: it grows no more, even while it is read.
 fn released_bytes(datastore: &Datastore, id: TableId) -> u64 {
     let table = datastore.table(id);
     table.map_or(0, |table| table.released_bytes())
@@ -117,6 +117,6 @@ mod tests {
         assert_eq!(first.rows().row_count(), 20_000);
         drop((first, second));
         tables.enforce(&items.datastore, 0);
-        assert!(tables.0.is_empty(), "nobody reads them any more");
+        assert!(tables.0.is_empty(), "they are read no more");
     }
 }

@@ -62,7 +62,7 @@ struct Open(Arc<Shared>);
 
 impl Drop for Open {
     fn drop(&mut self) {
-        // Nobody waits for the end. Most have stopped by now.
+        // No caller waits for the end. Most have stopped by now.
         if !self.0.inbox.is_closed() {
             drop(stop(&self.0, ShutdownReason::Suspended));
         }
@@ -72,7 +72,7 @@ impl Drop for Open {
 /// Asks the writer to end. What is returned hears of it when it has.
 fn stop(shared: &Shared, reason: ShutdownReason) -> oneshot::Receiver<()> {
     tracing::info!(database = %shared.options.identity, ?reason, "the database stops");
-    // Nobody waits for it that long; the old program is what starts again.
+    // No caller waits for it that long; the old program is what starts again.
     shared.status.migration.stop();
     shared.status.rehearsals.stop();
     let (done, wait) = oneshot::channel();
@@ -239,7 +239,7 @@ impl DatabaseHandle {
             return Ok(text.clone());
         }
         let holder = self.holder();
-        // It may have megabytes. Others who want it wait for this one, also if whoever asked has gone.
+        // It may have megabytes. Others who want it wait for this one, also if the caller has gone.
         let made = self.shared.elsewhere(move || {
             let mut bytes = module.def().schema_json(version).into_bytes();
             bytes.shrink_to_fit();
@@ -302,7 +302,7 @@ impl DatabaseHandle {
         let _ = stop(&self.shared, reason).await;
     }
 
-    /// From now on somebody has no more than these rights: his connections that have more are ended, before anything that they
+    /// From now on an identity has no more than these rights: its connections that have more are ended, before anything that they
     /// send from now on is carried out.
     pub fn lower_rights(&self, identity: Identity, rights: Rights) {
         // Without a writer there are no connections.

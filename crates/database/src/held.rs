@@ -22,7 +22,7 @@ impl Waiting {
     /// It is durable.
     fn let_go(self, ready: &mut Ready) {
         match self {
-            // Those of a connection that is gone takes nobody.
+            // A queue whose connection is gone drops them.
             Waiting::Deliver { queue, item } => queue.push([item], ready),
             Waiting::Release(action) => action(Ok(())),
         }
@@ -71,7 +71,7 @@ impl Held {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Whoever panicked has left a list that is still one.
+        // A thread that panicked has left a list that is still one.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -135,7 +135,7 @@ impl Held {
             .for_each(|(_, item)| item.give_up(error, ready));
     }
 
-    /// The database ends: nobody lets go any more.
+    /// The database ends: nothing is let go any more.
     pub fn end(&self) {
         for (_, item) in std::mem::take(&mut self.state().waiting) {
             if let Waiting::Release(action) = item {

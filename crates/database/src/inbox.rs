@@ -18,7 +18,7 @@ use crate::calls::{CallError, CallOutcome, Caller, HandlerAnswer, HandlerRequest
 use crate::error::{ConnectError, SqlError, UpdateError};
 use crate::evaluate::Source;
 use crate::inbox_capacity::{Closed, InboxCapacity, InboxPermit, Place};
-use crate::migration::Planned;
+use crate::migration::PlannedMigration;
 use crate::module::Program;
 use crate::options::Limits;
 use crate::outgoing::OutgoingQueue;
@@ -78,18 +78,18 @@ pub(crate) enum Command {
     },
     Replace {
         program: Box<Program>,
-        planned: Planned,
+        planned: PlannedMigration,
         reply: oneshot::Sender<Result<(), UpdateError>>,
     },
     /// The same of a plan whose rows are migrated first, behind the running program.
     Backfill {
         program: Box<Program>,
-        planned: Planned,
+        planned: PlannedMigration,
         /// It has begun, or does so already.
         begun: oneshot::Sender<Result<(), UpdateError>>,
         ended: oneshot::Sender<Result<(), UpdateError>>,
     },
-    /// Connections of somebody with more rights than these end.
+    /// Connections of an identity that have more rights than these end.
     LowerRights {
         identity: Identity,
         rights: Rights,
@@ -127,7 +127,7 @@ pub(crate) enum Notice {
     SnapshotDone { log_bytes: u64 },
     /// A round of building an index beside the writer has ended.
     IndexBuilt(Box<Built>),
-    /// A call asks for the tables that is run by whoever polls it.
+    /// A call asks for the tables that is run by the thread that polls it.
     Body(Box<Body>),
     /// A call asks for the tables that blocks its own thread.
     Lease(Box<LeaseRequest>),
@@ -200,7 +200,7 @@ pub(crate) enum QueryTurn {
 /// None: the writer did not find the rows, and may not freeze their table without a permit.
 pub(crate) type FoundQuery = (Vec<BoundQuery>, Option<Vec<Source>>);
 
-/// Clients are told code and reason, and whoever asked when all is done.
+/// Clients are told code and reason, and the caller when all is done.
 pub(crate) struct Stop {
     pub code: u16,
     pub reason: String,
@@ -234,14 +234,14 @@ impl Inbox {
     }
 
     /// # Errors
-    /// Nobody reads it any more.
+    /// The writer reads it no more.
     pub fn command(&self, command: Command) -> Result<(), Closed> {
         let sent = self.items.send(InboxItem::Command(command));
         sent.map_err(|_| Closed)
     }
 
     /// # Errors
-    /// Nobody reads it any more.
+    /// The writer reads it no more.
     pub fn notice(&self, notice: Notice) -> Result<(), Closed> {
         let sent = self.items.send(InboxItem::Notice(notice));
         sent.map_err(|_| Closed)

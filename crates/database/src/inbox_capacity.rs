@@ -113,7 +113,7 @@ impl InboxCapacity {
         self.bytes.add_permits(place.byte_permits as usize);
     }
 
-    /// Whoever waits for room waits no longer.
+    /// Those who wait for room wait no longer.
     pub fn close(&self) {
         self.messages.close();
         self.bytes.close();

@@ -1,7 +1,7 @@
 //! Module code that runs before a database has a thread of its own: compiling, the load phase, `init` of a new database.
 //!
 //! Most of it stops at its limits. What cannot be stopped (endless work inside of the engine) runs on a thread that is given
-//! up after a deadline: nobody waits for it, it gets what others leave of the processors, and it is counted. While too many
+//! up after a deadline: no caller waits for it, it gets what others leave of the processors, and it is counted. While too many
 //! of them run, no more begin.
 
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
@@ -16,7 +16,7 @@ use crate::environment::Environment;
 
 /// How soon a waiting thread sees that the server stops.
 const STOP_INTERVAL: Duration = Duration::from_millis(50);
-/// One owner may have this share of the threads that may be given up, so that his modules do not refuse everybody's.
+/// One owner may have this share of the threads that may be given up, so that his modules do not refuse those of all others.
 const OWNER_SHARE: usize = 2;
 /// So many times more threads may be given up before stored databases do not open: hostile publishes alone must not close them.
 const OPEN_FACTOR: usize = 4;
@@ -83,7 +83,7 @@ struct State {
     given_up_total: u64,
 }
 
-/// A thread that nobody waits for any more.
+/// A thread that no caller waits for any more.
 #[derive(Debug)]
 struct GivenUp {
     id: u64,
@@ -111,7 +111,7 @@ impl Loads {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whoever waits for a thread stops waiting, and no more begin.
+    /// Those who wait for a thread stop waiting, and no more begin.
     pub fn stop(&self) {
         self.state().stopping = true;
     }
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn the_threads_of_one_owner_do_not_refuse_everybody() {
+    fn the_threads_of_one_owner_do_not_refuse_all_owners() {
         let loads = Arc::new(Loads::new(4));
         let (alice, mallory) = (Identity::ZERO, Identity::from_le_bytes([9; 32]));
         let mut held = Vec::new();

@@ -14,7 +14,7 @@ use crate::rules;
 
 /// A plan, and the program that it leads away from.
 #[derive(Clone)]
-pub(crate) struct Planned {
+pub(crate) struct PlannedMigration {
     pub plan: MigrationPlan,
     pub from: Hash,
 }
@@ -50,7 +50,7 @@ pub(crate) fn take_steps(
     }
 }
 
-/// What a publisher is told whose migration somebody has ended.
+/// What a publisher is told whose migration was cancelled.
 pub(crate) fn cancelled() -> UpdateError {
     UpdateError::Refused(
         "the migration was cancelled, and everything was taken back [LC0240]".to_owned(),

@@ -85,7 +85,7 @@ impl Surroundings<'_> {
 /// Runs the function in the open transaction, for at most `time`.
 ///
 /// # Errors
-/// It failed; the text is for whoever publishes. The transaction is only good for a rollback then.
+/// It failed; the text is for the publisher. The transaction is only good for a rollback then.
 pub(crate) fn run(
     datastore: &mut Datastore,
     around: &Surroundings<'_>,

@@ -1,4 +1,4 @@
-//! What the migration of a database does while it runs, and how the last one ended: written by the writer, and read by anybody,
+//! What the migration of a database does while it runs, and how the last one ended: written by the writer, and read by any thread,
 //! also while the writer is busy with it.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -41,7 +41,7 @@ pub enum MigrationOutcome {
     Failed {
         reason: String,
     },
-    /// The same, as somebody has asked for it.
+    /// The same, as a caller has asked for it.
     Cancelled,
 }
 
@@ -123,7 +123,7 @@ impl MigrationProgress {
         if let Some(running) = &mut state.running {
             running.phase = MigrationPhase::Backfill;
             running.interrupt = interrupt;
-            // Somebody was faster.
+            // A cancel was faster.
             if self.is_cancel_asked() {
                 end(running);
             }
@@ -205,7 +205,7 @@ impl MigrationProgress {
         self.is_cancelled.load(Ordering::Acquire) || self.is_stopping()
     }
 
-    /// Whether somebody has asked for the end of what runs. A database that stops is another matter.
+    /// Whether a caller has asked for the end of what runs. A database that stops is another matter.
     pub fn is_cancel_asked(&self) -> bool {
         self.is_cancelled.load(Ordering::Acquire)
     }
@@ -216,7 +216,7 @@ impl MigrationProgress {
 
     /// Ends the migration that runs, and each that would begin later.
     pub fn stop(&self) {
-        // Whoever reads the flag under the lock has either seen it, or is seen to run.
+        // A thread that reads the flag under the lock has either seen it, or is seen to run.
         let state = self.state();
         self.is_stopping.store(true, Ordering::Release);
         // A backfill goes on when the database is opened again.

@@ -1,4 +1,4 @@
-//! The program a database runs, as everybody but the writer sees it.
+//! The program a database runs, as all but the writer see it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,8 +26,8 @@ const COMPILE_TIME_MAX: Duration = Duration::from_secs(300);
 /// Code that is compiled ahead of time, in bytes per second; far below what any engine does.
 const COMPILE_RATE: u64 = 64 << 10;
 
-/// The bytes of a program, with their hash. It takes a second for 300 MB and is computed here and nowhere else, so that whoever has
-/// a program has its hash: make one where nobody waits for the thread.
+/// The bytes of a program, with their hash. It takes a second for 300 MB and is computed here and nowhere else, so that code with a
+/// program has its hash: make one where no client waits for the thread.
 #[derive(Clone, Debug)]
 pub struct ProgramBytes {
     bytes: Arc<[u8]>,

@@ -275,7 +275,7 @@ struct State {
     items: VecDeque<Delivery>,
     /// Nothing more will come; what is queued may still be taken.
     ended: bool,
-    /// Who is told when something comes. Until there is one, it is whoever waits in `recv`.
+    /// Who is told when something comes. Until there is one, it is the caller that waits in `recv`.
     outlet: Option<(Arc<dyn Outlet>, Arc<Courier>)>,
     /// The outlet was told, and has not found the queue empty since.
     is_told: bool,
@@ -393,7 +393,7 @@ enum Appended {
     Over,
     /// This outlet has to be told, by its courier.
     Told(Arc<dyn Outlet>, Arc<Courier>),
-    /// Whoever takes from the queue knows, or will look.
+    /// The reader of the queue knows, or will look.
     Seen,
 }
 

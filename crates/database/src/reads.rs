@@ -17,7 +17,7 @@ use crate::environment::Environment;
 
 /// How long a job runs before others have their turn.
 const SLICE: Duration = Duration::from_millis(20);
-/// How long a job keeps its processor from threads that wait for it: one that is woken interrupts nobody, but waits for the
+/// How long a job keeps its processor from threads that wait for it: one that is woken interrupts no other, but waits for the
 /// scheduler's next tick, and a call wakes several, one after the other.
 const TURN: Duration = Duration::from_micros(50);
 /// A thread without work ends after this time.
@@ -94,7 +94,7 @@ impl<F: FnOnce() -> T, T> Once<F, T> {
 impl<F: FnOnce() -> T + Send, T: Send> Job for Once<F, T> {
     fn run(&mut self, _slice: &Slice<'_>) -> Progress {
         if let Some((work, sender)) = self.0.take().filter(|(_, sender)| !sender.is_closed()) {
-            // Whoever asked may be gone by now.
+            // The caller may be gone by now.
             let _ = sender.send(work());
         }
         Progress::Done
@@ -109,7 +109,7 @@ pub(crate) struct Owner {
 }
 
 /// In the place of a client. No client has this number.
-pub(crate) const NOBODY: u64 = u64::MAX;
+pub(crate) const NO_CLIENT: u64 = u64::MAX;
 
 /// Keys that have something, each once, in the order of their turns.
 struct Turns<K, V> {
@@ -225,7 +225,7 @@ impl ReadPool {
                 return;
             }
             drop(state);
-            // Slower, but nobody waits for ever.
+            // Slower, but no job waits for ever.
             tracing::error!(%error, "no thread for reads");
             while self.run_one() {}
         }

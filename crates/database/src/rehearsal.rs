@@ -25,7 +25,7 @@ use crate::module::{migration_task, Program};
 use crate::options::DatabaseOptions;
 use crate::update::PreparedUpdate;
 
-/// Time of a batch of rows, which nobody waits for.
+/// Time of a batch of rows, which no client waits for.
 const BACKFILL_BATCH: Duration = Duration::from_millis(20);
 
 impl DatabaseHandle {
@@ -62,7 +62,7 @@ impl DatabaseHandle {
                 plan,
                 progress: watched,
             };
-            // Whoever asked may be gone by now.
+            // The caller may be gone by now.
             let _ = reply.send(tried.apart());
         };
         shared.environment().spawn_blocking(Box::new(work));
@@ -112,8 +112,8 @@ impl Tried {
         rehearsed.map_err(|error| UpdateError::Busy(error.to_string()))?
     }
 
-    /// Nobody knows before which tables the function reads or writes beside those that it replaces: where it turns out that rows of
-    /// one were wanted that the copy does not have, it is tried once more with them.
+    /// It is not known before which tables the function reads or writes beside those that it replaces: where it turns out that rows
+    /// of one were wanted that the copy does not have, it is tried once more with them.
     fn rehearse(&self) -> Result<Vec<StepReport>, UpdateError> {
         let started = self.options.commons.environment.instant();
         self.progress.begin(started);

@@ -52,7 +52,7 @@ pub(crate) fn find_reducer<'m>(
 ) -> Result<(usize, &'m ReducerDef), CallRefusal> {
     match module.def().reducer(name) {
         Some((id, _)) if module.def().migration.as_ref().is_some_and(|of| of.is_function(id)) => {
-            let message = "the migration function runs when the module is published, and nobody else calls it [LC0241]".to_owned();
+            let message = "the migration function runs when the module is published, and cannot be called [LC0241]".to_owned();
             Err(CallRefusal {
                 reason: RefusalReason::IsLifecycle,
                 log: message.clone(),

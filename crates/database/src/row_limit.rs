@@ -37,7 +37,7 @@ pub(crate) fn check<'p>(
     }
 }
 
-/// The limit for somebody with these rights, if there is one.
+/// The limit for a caller with these rights, if there is one.
 pub(crate) fn of(datastore: &Datastore, rights: Rights) -> Option<u64> {
     match rights.sees_all_rows() {
         true => None,

@@ -1,4 +1,4 @@
-//! What everybody who holds a handle or a connection shares with the threads of a database.
+//! What all holders of a handle or a connection share with the threads of a database.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
@@ -17,7 +17,7 @@ use crate::module_log::ModuleLog;
 use crate::options::DatabaseOptions;
 use crate::peer::ConnectionNumber;
 use crate::procedures::{ImmediateQueue, Procedures};
-use crate::reads::{Job, Owner, NOBODY};
+use crate::reads::{Job, Owner, NO_CLIENT};
 use crate::rights::Rights;
 use crate::status::{SnapshotGate, Status, FAILED_TEXT};
 
@@ -143,10 +143,10 @@ impl Shared {
     }
 
     /// The same for work that is no client's.
-    pub fn read_for_nobody(&self, job: Box<dyn Job>) {
+    pub fn read_for_no_client(&self, job: Box<dyn Job>) {
         let owner = Owner {
             database: self.number,
-            client: NOBODY,
+            client: NO_CLIENT,
         };
         self.options.commons.reads.push(owner, job);
     }
@@ -157,7 +157,7 @@ impl Shared {
         let _ = self.inbox.notice(Notice::Failed);
     }
 
-    /// What a caller gets whom nobody answered.
+    /// What a caller gets who got no answer.
     pub fn gone(&self) -> CallError {
         match self.status.is_stopping() {
             true => CallError::ModuleGone,
@@ -165,14 +165,14 @@ impl Shared {
         }
     }
 
-    /// Does some work where it holds up nobody, to its end also if nobody waits for it any more. None: it panicked.
+    /// Does some work where it holds up no other work, to its end also if the caller waits for it no more. None: it panicked.
     pub async fn elsewhere<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Option<T> {
         let (reply, done) = oneshot::channel();
         let work = move || {
-            // Whoever asked may be gone by now.
+            // The caller may be gone by now.
             let _ = reply.send(work());
         };
         self.environment().spawn_blocking(Box::new(work));

@@ -44,7 +44,7 @@ enum SnapshotFailure {
 enum Written {
     /// The log before this is not needed any more.
     Whole { log_needed_from: Option<LogOffset> },
-    /// Somebody had it given up.
+    /// It was cancelled.
     GivenUp,
     /// The disk has no room. How much a snapshot writes shows only then, since most pages may be in older ones.
     NoRoom,

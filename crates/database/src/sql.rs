@@ -295,7 +295,7 @@ fn not_compiled(error: lightcone_query::SqlError) -> SqlError {
     }
 }
 
-/// A statement that was compiled for somebody who sees all rows: he may not be one who changes them.
+/// A statement that was compiled for a caller who sees all rows: he may not be one who changes them.
 fn permitted(
     statement: Statement,
     rights: Rights,

@@ -85,7 +85,7 @@ impl Durable {
     }
 }
 
-/// Set by the threads of a database, read by everybody.
+/// Set by the threads of a database, read by all others.
 pub(crate) struct Status {
     /// Committed since the database was opened.
     pub transactions: AtomicU64,

@@ -1,4 +1,4 @@
-//! Spans of calls, for whoever collects traces. Without a [`Tracer`], and for calls that it does not choose, nothing is done.
+//! Spans of calls, for a collector of traces. Without a [`Tracer`], and for calls that it does not choose, nothing is done.
 
 use std::sync::Arc;
 

@@ -14,7 +14,7 @@ use crate::error::{Error, UpdateError};
 use crate::handle::DatabaseHandle;
 use crate::inbox::{Command, TableRows};
 use crate::loads::Purpose;
-use crate::migration::Planned;
+use crate::migration::PlannedMigration;
 use crate::migration_progress::MigrationStatus;
 use crate::module::{Program, ProgramBytes};
 use crate::no_schedules;
@@ -128,7 +128,7 @@ impl UpdatePlan {
     }
 
     /// Looks at the rules of the new program, unless they and all tables stay as they are: then they were checked when they
-    /// came, or came before anybody checked them.
+    /// came, or came before rules were checked.
     ///
     /// # Errors
     /// A rule is no query over the new program's tables.
@@ -173,7 +173,7 @@ impl DatabaseHandle {
             .await
     }
 
-    /// The same for a program that is looked at only: what it logs while it is loaded is nobody's.
+    /// The same for a program that is looked at only: what it logs while it is loaded is dropped.
     ///
     /// # Errors
     /// As [`DatabaseHandle::prepare_update`].
@@ -248,7 +248,7 @@ impl DatabaseHandle {
         self.shared.status.migration.status(now)
     }
 
-    /// Ends the migration that runs: all is as before then, and whoever publishes hears of it. False: none runs, or its
+    /// Ends the migration that runs: all is as before then, and the publisher hears of it. False: none runs, or its
     /// transaction ends already.
     pub fn cancel_migration(&self) -> bool {
         self.shared.status.migration.cancel()
@@ -302,7 +302,7 @@ impl DatabaseHandle {
     ) -> Result<Begun, UpdateError> {
         let (prepared, plan, from) = self.planned(prepared, policy).await?;
         let is_backfill = plan.is_backfill();
-        let (program, planned) = (prepared.0, Planned { plan, from });
+        let (program, planned) = (prepared.0, PlannedMigration { plan, from });
         let (reply, result) = oneshot::channel();
         let (ended, end) = oneshot::channel();
         let command = match is_backfill {

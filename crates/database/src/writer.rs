@@ -4,18 +4,18 @@ mod alarm;
 mod answers;
 mod backfill;
 mod calls;
+mod idle;
 mod indexes;
 mod lifecycle;
 mod maintenance;
-mod meaning;
 mod measure;
 mod migration;
 mod procedures;
 mod queries;
 mod recovery;
-mod rest;
 mod rounds;
 mod running_backfill;
+mod same_meaning;
 mod schedule;
 mod schedules;
 mod spans;
@@ -161,7 +161,7 @@ impl Writer {
             } => {
                 self.http_handler(*request, permit, reply);
             }
-            // Whoever has gone meanwhile needs no answer.
+            // A caller that has gone meanwhile needs no answer.
             Command::Query { reply, .. } if reply.is_closed() => {}
             Command::Query {
                 permit,
@@ -183,11 +183,11 @@ impl Writer {
                 self.reply_when_durable(confirmed, result, reply, Some(permit));
             }
             Command::TableRows { permit, reply } => {
-                // Whoever asked may be gone by now.
+                // The caller may be gone by now.
                 let _ = reply.send(self.table_rows());
                 drop(permit);
             }
-            // Whoever publishes has given up waiting, and was told that nothing changed.
+            // The publisher has given up waiting, and was told that nothing changed.
             Command::Replace { reply, .. } if reply.is_closed() => {}
             Command::Replace {
                 program,
@@ -214,7 +214,7 @@ impl Writer {
             Command::LowerRights { identity, rights } => self.lower_rights(identity, rights),
             Command::Freeze { permit, reply } => {
                 let frozen = self.datastore.snapshot();
-                // Whoever asked may be gone by now.
+                // The caller may be gone by now.
                 let _ = reply.send((frozen, self.module.def().clone()));
                 drop(permit);
             }
@@ -264,7 +264,7 @@ impl Writer {
             confirmed,
             action: Box::new(move |durable| {
                 let result = durable.map_err(E::not_durable).and(result);
-                // Whoever asked may be gone by now.
+                // The caller may be gone by now.
                 let _ = reply.send(result);
                 drop(permit);
             }),

@@ -208,7 +208,7 @@ fn hidden_tables(rows: &Value) -> usize {
 }
 
 /// Also the owner finds nothing of the hidden tables, nor is he sent any when he asks for all.
-async fn nobody_sees_them(database: &DatabaseHandle) {
+async fn no_client_sees_them(database: &DatabaseHandle) {
     for table in ["$new.t", "$done.t", "$again", "$backfill"] {
         for text in [
             format!("SELECT * FROM \"{table}\""),
@@ -243,14 +243,14 @@ async fn new_tables_follow_what_the_old_module_changes() {
         let program = second(json!({ "sleeps_us": 200 }));
         let end = begin_backfill(&database, &program).await;
         assert!(hidden(&database).await > 0);
-        nobody_sees_them(&database).await;
+        no_client_sees_them(&database).await;
         let mut changes = 0;
         loop {
             let Some(running) = database.migration_status().running else {
                 panic!("{:?}", database.migration_status().last);
             };
             assert_eq!(running.phase, MigrationPhase::Backfill);
-            // The last rows are left for when nobody disturbs it.
+            // The last rows are left for when no change disturbs it.
             if running.rows + 30 > running.rows_replaced {
                 break;
             }
@@ -340,7 +340,7 @@ async fn a_database_that_is_opened_again_goes_on() {
         let database = open(options()).await;
         let running = database.migration_status().running.expect("it goes on");
         assert!(running.rows + 40 >= done, "{} behind {done}", running.rows);
-        nobody_sees_them(&database).await;
+        no_client_sees_them(&database).await;
         assert!(hidden(&database).await > 0, "they are still there");
         assert_eq!(Model::of_old(&database).await, model);
         let mut watcher = Watcher::connect(&database, OWNER, 1).await;
@@ -404,7 +404,7 @@ async fn calls_between_a_switch_and_the_end_of_the_database_are_followed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_function_that_fails_harms_nobody() {
+async fn a_function_that_fails_harms_no_client() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("db");
     let mut rng = StdRng::seed_from_u64(3);
@@ -572,12 +572,12 @@ async fn a_backfill_is_cancelled() {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     assert_eq!(hidden(&database).await, 0);
-    nobody_sees_them(&database).await;
+    no_client_sees_them(&database).await;
     assert_eq!(Model::of_old(&database).await, model);
     stop(database).await;
     let database = open(slow_options(&path, 10)).await;
     assert!(database.migration_status().running.is_none());
-    // Whoever publishes may go away.
+    // The publisher may go away.
     let end = begin_backfill(&database, &second(json!({}))).await;
     drop(end);
     while database.migration_status().running.is_some() {
@@ -644,7 +644,7 @@ async fn child_that_is_killed() {
     let mut watcher = Watcher::connect(&database, OWNER, 1).await;
     let _end = begin_backfill(&database, &slow_program()).await;
     println!("begun");
-    std::io::stdout().flush().expect("somebody reads");
+    std::io::stdout().flush().expect("the other process reads");
     loop {
         let change = model.step(&mut rng);
         watcher.change(&change).await;

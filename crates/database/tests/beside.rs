@@ -1,4 +1,4 @@
-//! Procedures beside the writer: they sleep, make requests and compute without holding up anybody, see and make transactions in
+//! Procedures beside the writer: they sleep, make requests and compute without holding up other calls, see and make transactions in
 //! order with reducers, and end alone, whatever they do (03 §3.4, §10, §13, 05 §6.4).
 
 mod common;
@@ -104,7 +104,7 @@ async fn reducers_go_on(database: &DatabaseHandle, id: u32) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sleep_holds_up_nobody() {
+async fn sleep_holds_up_no_other_call() {
     let directory = tempfile::tempdir().expect("a directory");
     let database = create(beside_options(directory.path(), &[]), HostKind::Wasm).await;
     let sleeper = database.clone();
@@ -191,7 +191,7 @@ async fn a_thousand_sleepers_need_no_threads() {
     database.shutdown(ShutdownReason::ServerStop).await;
     for sleeper in sleepers {
         let ended = tokio::time::timeout(Duration::from_secs(30), sleeper).await;
-        let ended = ended.expect("nobody sleeps on").expect("no panic");
+        let ended = ended.expect("no call sleeps on").expect("no panic");
         assert!(ended.is_err(), "{ended:?}");
     }
     assert!(threads() < threads_before + 50, "{}", threads());
@@ -291,7 +291,7 @@ async fn requests_can_be_switched_off() {
     }
 }
 
-async fn hostile_procedures_hurt_nobody(kind: HostKind) {
+async fn hostile_procedures_hurt_no_other_call(kind: HostKind) {
     let directory = tempfile::tempdir().expect("a directory");
     let mut options = beside_options(directory.path(), &[]);
     options.limits.host.call_ms_max = 1500;
@@ -348,12 +348,12 @@ async fn hostile_procedures_hurt_nobody(kind: HostKind) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn hostile_rust() {
-    hostile_procedures_hurt_nobody(HostKind::Wasm).await;
+    hostile_procedures_hurt_no_other_call(HostKind::Wasm).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn hostile_typescript() {
-    hostile_procedures_hurt_nobody(HostKind::Js).await;
+    hostile_procedures_hurt_no_other_call(HostKind::Js).await;
 }
 
 /// While others compute, a call may have no thread when its turn for the tables has come: the writer does not wait for it.
@@ -403,7 +403,7 @@ async fn tables_wait_for_no_thread() {
 
 /// A call begins on the writer if it can, and leaves it when it waits.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_wait_on_the_writer_holds_up_nobody() {
+async fn a_wait_on_the_writer_holds_up_no_other_call() {
     let directory = tempfile::tempdir().expect("a directory");
     let database = create(beside_options(directory.path(), &[]), HostKind::Wasm).await;
     for _ in 0..20 {
@@ -513,7 +513,7 @@ async fn there_are_only_so_many() {
         }
         other => panic!("{other:?}"),
     }
-    // Whatever it is: nobody knows before that it never waits.
+    // Whatever it is: it is not known before that it never waits.
     let refused = http(&database, "add_twice", "[2, 1]".into()).await;
     let text = format!("{refused:?}");
     assert!(text.contains("[LC0736]"), "{text}");

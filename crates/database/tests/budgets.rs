@@ -82,7 +82,7 @@ async fn a_client_that_takes_nothing_is_read_no_further() {
             tokio::time::sleep(Duration::from_millis(300)).await;
         };
         tokio::select! {
-            _ = &mut sending => panic!("all queries were taken while nobody takes answers"),
+            _ = &mut sending => panic!("all queries were taken while the client takes no answers"),
             () = waits => {}
         }
         assert!(
@@ -90,7 +90,7 @@ async fn a_client_that_takes_nothing_is_read_no_further() {
             "{} bytes wait",
             commons.clients_bytes()
         );
-        // Whoever takes answers gets all of them.
+        // A client that takes answers gets all of them.
         let mut answers = 0;
         let mut sent = false;
         while answers < QUERIES {
@@ -458,7 +458,7 @@ async fn sets_come_and_go_in_any_order() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_goes_holds_up_nobody() {
+async fn a_client_that_goes_holds_up_no_other() {
     let directory = tempfile::tempdir().unwrap();
     let (database, commons) = start(&directory, |_| {}).await;
     seed(&database, 100_000).await;
@@ -473,7 +473,7 @@ async fn whoever_goes_holds_up_nobody() {
         let gave_up = tokio::time::timeout(Duration::from_millis(20), submitted).await;
         assert!(
             gave_up.is_err(),
-            "all queries were taken while nobody takes answers"
+            "all queries were taken while the client takes no answers"
         );
         drop(client);
     }

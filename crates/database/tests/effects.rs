@@ -171,7 +171,7 @@ async fn waits_for_what_it_has_committed(world: World) {
     let fetch = world.fetch(Some(1), None);
     world.until_seen(1).await;
     tokio::time::sleep(A_WHILE).await;
-    assert_eq!(world.asked(), 0, "nobody hears of what may be lost");
+    assert_eq!(world.asked(), 0, "no server hears of what may be lost");
     world.disk.set(Syncs::Go);
     fetch.await.expect("no panic").expect("it is answered");
     assert_eq!(world.asked(), 1);

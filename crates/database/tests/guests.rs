@@ -1,4 +1,4 @@
-//! Instances after traps: the next one is there already, and was made where nobody waits for it.
+//! Instances after traps: the next one is there already, and was made where no call waits for it.
 
 mod common;
 

@@ -285,7 +285,7 @@ async fn joins_outlive_a_new_version_of_the_module() {
     assert_eq!(after.rows(1, "m").len(), 2);
 }
 
-/// Indexes for joins are made for as long as they are needed, and not for everybody.
+/// Indexes for joins are made for as long as they are needed, and not for all joins.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_table_has_few_indexes_for_joins() {
     let columns: Vec<_> = (0..6).map(|n| json!([format!("c{n}"), "U32"])).collect();
@@ -380,7 +380,7 @@ async fn a_join_with_too_many_partners_ends_and_nothing_else_does() {
     assert_eq!(watcher.rows(1, "m"), expected);
 }
 
-/// A shape is looked at once, whoever has it. When it is too much, the set ends, and the view works again when it is evaluated anew.
+/// A shape that both have is looked at once. When it is too much, the set ends, and the view works again when it is evaluated anew.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_set_and_a_view_share_a_join() {
     let mut program = program();
@@ -504,7 +504,7 @@ async fn a_join_that_takes_much_for_one_client_ends_in_time() {
 
 /// Also when each of very many joins would take all that is allowed.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_transaction_looks_up_is_bounded_whoever_fails() {
+async fn what_a_transaction_looks_up_is_bounded_whichever_join_fails() {
     let (_directory, database) = start(20, &program()).await;
     let mut writer = Watcher::connect(&database, OWNER, 1).await;
     let member = identity_of(1).to_hex().to_string();
@@ -599,14 +599,14 @@ async fn events_are_joined_with_what_is_there_when_they_happen() {
 
 /// Neither plans nor refusals tell how many rows there are that rules hide.
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_learns_how_many_rows_rules_hide() {
+async fn no_caller_learns_how_many_rows_rules_hide() {
     let mut program = program();
     program["rules"] = json!(["SELECT * FROM x WHERE member = :sender"]);
     let (_directory, database) = start(1000, &program).await;
     let mut writer = Watcher::connect(&database, OWNER, 1).await;
     let other = identity_of(2).to_hex().to_string();
     let rows: Vec<Value> = (0..37).map(|id| json!([id, 1, 0.0, other, true])).collect();
-    let (nobody, member) = (identity_of(1), identity_of(2));
+    let (stranger, member) = (identity_of(1), identity_of(2));
     let queries = [
         "SELECT * FROM x",
         "SELECT * FROM x WHERE room = 1",
@@ -616,12 +616,12 @@ async fn nobody_learns_how_many_rows_rules_hide() {
     let mut plans = Vec::new();
     for text in queries {
         let explain = format!("EXPLAIN {text}");
-        plans.push(sql(&database, nobody, &explain).await.expect("a plan"));
+        plans.push(sql(&database, stranger, &explain).await.expect("a plan"));
     }
     change(&mut writer, &json!({ "x": { "inserts": rows } })).await;
     for (text, before) in queries.into_iter().zip(plans) {
         let explain = format!("EXPLAIN {text}");
-        let plan = sql(&database, nobody, &explain).await.expect("a plan");
+        let plan = sql(&database, stranger, &explain).await.expect("a plan");
         assert_eq!(plan, before, "{text}");
         assert!(!plan.0.to_string().contains("about"), "{plan:?}");
         let (plan, _) = sql(&database, OWNER, &explain).await.expect("a plan");
@@ -632,7 +632,7 @@ async fn nobody_learns_how_many_rows_rules_hide() {
         .expect("set");
     let too_many = "Estimated cardinality exceeds limit (3 rows)";
     let mut watchers = [
-        Watcher::connect(&database, nobody, 2).await,
+        Watcher::connect(&database, stranger, 2).await,
         Watcher::connect(&database, member, 3).await,
     ];
     let join = "SELECT a.* FROM x a JOIN x b ON a.room = b.room";
@@ -644,7 +644,7 @@ async fn nobody_learns_how_many_rows_rules_hide() {
         "SELECT room, COUNT(*) AS n FROM x GROUP BY room",
     ] {
         // Who has no rows of his own is told the same as if there were none.
-        let found = sql(&database, nobody, text).await;
+        let found = sql(&database, stranger, text).await;
         assert!(found.is_ok(), "{text}: {found:?}");
         let refused = sql(&database, member, text).await;
         assert_eq!(refused, Err(too_many.to_owned()), "{text}");
@@ -729,7 +729,7 @@ async fn one_client_leaves_indexes_for_others() {
         clients.push(connections);
     }
     assert_eq!(taken, [4, 2, 1, 0]);
-    // What somebody holds already is for everybody.
+    // What one client holds already is for all.
     let last = &mut clients[3][0];
     subscribe(last, 1, "SELECT a.* FROM t a JOIN t b ON a.c0 = b.c1").await;
     assert_eq!(last.take_errors(), []);

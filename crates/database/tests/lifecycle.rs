@@ -101,7 +101,7 @@ fn copy(source: &Path, target: &Path) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn clients_that_a_crash_left_are_gone_before_anybody_asks() {
+async fn clients_that_a_crash_left_are_gone_before_any_request() {
     let directory = tempfile::tempdir().unwrap();
     let (whole, left) = (
         directory.path().join("whole"),
@@ -153,11 +153,11 @@ async fn a_call_over_http_is_one_transaction() {
     );
     let rows: Vec<serde_json::Value> =
         serde_json::from_str(&rows.await.expect("rows").text()).expect("rows are JSON");
-    assert_eq!(rows.len(), 1, "nobody but who asks: {rows:?}");
+    assert_eq!(rows.len(), 1, "only the caller: {rows:?}");
     database.shutdown(ShutdownReason::ServerStop).await;
 }
 
-/// Whoever may only read has changed nothing, also not by being refused.
+/// A caller who may only read has changed nothing, also not by being refused.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_statement_that_may_not_write_runs_nothing() {
     let directory = tempfile::tempdir().unwrap();
@@ -172,7 +172,7 @@ async fn a_statement_that_may_not_write_runs_nothing() {
     assert!(events(&database).await.is_empty());
 }
 
-/// Also if nobody shuts it down: it gives its lock back.
+/// Also if it is not shut down: it gives its lock back.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_database_stops_when_its_last_handle_goes() {
     let directory = tempfile::tempdir().unwrap();

@@ -105,7 +105,7 @@ async fn a_row_comes_with_the_first_match_and_goes_with_the_last() {
     }
     let insert = |table: &str, rows: Value| json!({ table: { "inserts": rows } });
     let delete = |table: &str, rows: Value| json!({ table: { "deletes": rows } });
-    // Nobody is in a room.
+    // No room has a member.
     assert!(world
         .change(insert("m", json!([[1, 7, 0], [2, 7, 0], [3, 8, 0]])))
         .await
@@ -151,7 +151,7 @@ async fn a_row_comes_with_the_first_match_and_goes_with_the_last() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn not_in_leaves_out_whom_it_names_and_nobody_else() {
+async fn not_in_leaves_out_only_whom_it_names() {
     let mut world = World::new(rooms(), 1000).await;
     let text = "SELECT * FROM m WHERE author NOT IN (SELECT author FROM b WHERE by = :sender)";
     for number in 1..4 {
@@ -210,7 +210,7 @@ async fn a_rule_with_a_subquery_gives_a_row_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_view_in_a_subquery_has_the_rows_of_whoever_asks() {
+async fn a_view_in_a_subquery_has_the_rows_of_its_caller() {
     let mut program = rooms();
     let query = "SELECT * FROM x WHERE member = {sender}";
     program["views"] = json!({ "mine": { "table": "x", "query": query } });

@@ -123,7 +123,7 @@ async fn calls_rows_and_queries_are_counted() {
     let page_bytes = 64 << 10;
     assert!(metrics.wasm_memory_bytes >= page_bytes);
     assert_eq!(metrics.wasm_memory_bytes % page_bytes, 0);
-    // Each transaction is of a reducer, or of nobody that is counted by name: the making of the database, the client's coming.
+    // Each transaction is of a reducer, or of none that is counted by name: the making of the database, the client's coming.
     let recorded: u64 = metrics.module.functions.iter().map(|of| of.recorded).sum();
     assert_eq!(recorded, 51);
     let all = database.stats().transactions;

@@ -145,7 +145,7 @@ async fn a_function_replaces_a_table_and_clients_come_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_calls_the_function() {
+async fn no_caller_may_call_the_function() {
     let directory = tempfile::tempdir().expect("a directory");
     let (database, watcher) = filled(&directory.path().join("db")).await;
     drop(watcher);
@@ -297,7 +297,7 @@ async fn rows_that_the_function_does_not_read_are_not_lost() {
         rows(&database, "SELECT * FROM t ORDER BY id").await,
         json!([[1, 1, 11], [2, 2, 12]])
     );
-    // Whoever asks how many there are knows what he does.
+    // A function that asks how many there are knows what it does.
     publish(&database, &second(json!({ "counts": ["__old_t"] })), true)
         .await
         .expect("they are to go");
@@ -456,7 +456,7 @@ async fn old_names_are_known_when_the_log_has_failed() {
     let refused = database.sql(caller(OWNER), insert, true, encoder).await;
     assert!(refused.is_err(), "the disk is full");
     assert!(database.read_only().is_some());
-    // Nobody has looked for this one yet.
+    // No query has looked for this one yet.
     let seen = sql(&database, STRANGER, look).await.expect("it reads on");
     assert_eq!(seen.0, json!([[5, 12]]));
     stop(database).await;

@@ -36,7 +36,7 @@ async fn opened_by_child(first: &Value) -> Option<DatabaseHandle> {
 /// What the child says when a version is acknowledged.
 fn say(version: usize) {
     println!("published {version}");
-    std::io::stdout().flush().expect("somebody reads");
+    std::io::stdout().flush().expect("the other process reads");
 }
 
 /// Runs the child, which begins with the version that is there, and kills it at some moment; twelve times. `check` finds which

@@ -74,7 +74,7 @@ async fn clients_go_on_through_a_compatible_change() {
     check(&mut watcher).await;
     publish(&database, &compatible(), false)
         .await
-        .expect("nobody has to go");
+        .expect("no client has to go");
     // The new variant, through every query.
     watcher
         .change(&json!({ "t": { "inserts": [[4, 1, 2], [0, 1, 2]], "deletes": [[3, 2, 0]] }, "u": { "inserts": [[3, 4], [4, 0]] }, "n": { "inserts": [[1]] } }))
@@ -158,7 +158,7 @@ async fn clients_go_when_the_change_breaks_them() {
         }
     };
     assert_eq!(close, (1001, "module exited".to_owned()));
-    // What it still sends means nothing to anybody.
+    // What it still sends means nothing any more.
     client
         .send(&[common::requests::one_off(5, "SELECT * FROM t")])
         .await;

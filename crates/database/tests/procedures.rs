@@ -131,7 +131,7 @@ async fn procedures_from_call_to_reopen(kind: HostKind) {
     let (status, _) = call(&mut client, "loop_for_ever", &[]).await;
     let text = failure(status);
     assert!(text.contains("[LC0720]"), "{text}");
-    let (status, _) = call(&mut client, "nobody", &[]).await;
+    let (status, _) = call(&mut client, "no_such", &[]).await;
     assert_eq!(failure(status), "No such procedure");
     let (status, _) = call(&mut client, "peek", &[1]).await;
     let text = failure(status);

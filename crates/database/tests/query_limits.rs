@@ -56,7 +56,7 @@ async fn queries_are_bounded_by_what_they_cost_a_changed_row() {
         .send(&[
             subscribe(1, texts[11..16].iter().map(String::as_str).collect()),
             subscribe(2, text(16)),
-            // What somebody has already costs no more.
+            // What one client has already costs no more.
             subscribe(3, text(0)),
         ])
         .await;
@@ -151,7 +151,7 @@ async fn under_way_until_taken(text: &str) {
     let waited = tokio::time::timeout(Duration::from_millis(500), &mut sending).await;
     assert!(
         waited.is_err(),
-        "all queries were taken while nobody takes answers"
+        "all queries were taken while the client takes no answers"
     );
     let (mut answers, mut sent) = (0, false);
     while answers < QUERIES || !sent {
@@ -341,7 +341,7 @@ async fn compiling_a_set_is_bounded() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_few_connections_keep_nobody_from_a_table() {
+async fn a_few_connections_keep_no_other_from_a_table() {
     let directory = tempfile::tempdir().unwrap();
     let (database, _) = start(&directory, |options| {
         // One query of 9 steps is modest, and ten are all that a table takes.

@@ -136,7 +136,7 @@ async fn the_function_finds_the_rows_of_every_table() {
     stop(database).await;
 }
 
-/// Its bytes and those of the steps have one bound; tables that nobody touches are not copied.
+/// Its bytes and those of the steps have one bound; tables that no step touches are not copied.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_copy_is_bounded_and_says_that_only_it_is_too_large() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -148,7 +148,7 @@ async fn a_copy_is_bounded_and_says_that_only_it_is_too_large() {
     watcher.change(&json!({ "u": { "inserts": many } })).await;
     drop(watcher);
     let reports = rehearse(&database, copies(), pending()).await;
-    reports.expect("nobody reads the large table");
+    reports.expect("the large table is not read");
     let mut counts = copies();
     counts["counts"] = json!(["u"]);
     let refused = rehearse(&database, counts, pending()).await;

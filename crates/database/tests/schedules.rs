@@ -355,7 +355,7 @@ async fn times_too_far_away_leave_no_row() {
 
 /// Rows that are always due must not keep others, or clients, from running.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_always_due_keeps_nobody_waiting() {
+async fn what_is_always_due_keeps_no_other_waiting() {
     let directory = tempfile::tempdir().expect("a directory");
     let database = start(&directory).await;
     set(&database, "set_timer", "zero", every(0)).await;
@@ -403,7 +403,7 @@ async fn subscribers_see_runs_and_rows_that_go() {
         ));
     }
     assert_eq!(waiting(&database, "seen").await, 0);
-    // Nobody else makes the writer look at its schedules.
+    // Nothing else makes the writer look at its schedules.
     set(&database, "set_timer", "tick", every(3_000)).await;
     for _ in 0..6 {
         assert!(matches!(

@@ -166,7 +166,7 @@ async fn the_snapshot_of_a_stop_has_its_time() {
     stop(database).await;
 }
 
-/// Whoever waits for a turn goes on without one, and gets it later.
+/// A database that waits for a turn goes on without one, and gets it later.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_writes_two_snapshots_at_a_time() {
     let directory = tempfile::tempdir().expect("a directory");

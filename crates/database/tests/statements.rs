@@ -226,7 +226,7 @@ async fn a_failed_statement_changes_nothing() {
     assert!(error.ends_with("[LC0407]"), "{error}");
     let (rows, _) = run("SELECT * FROM place").await.unwrap();
     assert_eq!(rows, all);
-    // Nobody but the owner, and that comes after names and types.
+    // Only the owner, and that comes after names and types.
     let by_stranger = |text: &'static str| {
         let database = database.clone();
         async move { sql(&database, STRANGER, text).await.unwrap_err() }

@@ -1,4 +1,4 @@
-//! A transaction that is too large for the log is refused, and costs nobody else anything: also if a schedule makes it again and
+//! A transaction that is too large for the log is refused, and costs the other callers nothing: also if a schedule makes it again and
 //! again, and after each start.
 
 mod common;
@@ -61,7 +61,7 @@ async fn every_call_is_refused(program: &Value, prepared: &Value) {
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
         };
-        // Everybody else goes on, and what they write stays.
+        // All others go on, and what they write stays.
         let text = format!("INSERT INTO others VALUES ({start})");
         sql(&database, OWNER, &text).await.expect("it is written");
         assert!(database.is_running() && database.read_only().is_none());

@@ -88,7 +88,7 @@ async fn views_change_with_their_tables(kind: HostKind) {
     assert_eq!(alice.rows(1, "total"), bag(&[&0_u64.to_le_bytes()]));
     assert_eq!(runs(&database), 2, "once for each");
 
-    // Somebody else's call, one update with all that follows from it.
+    // Another client's call, one update with all that follows from it.
     let first = message(1, alice.identity, 1, 5, "first");
     assert_eq!(bob.call("put", &first).await, None);
     alice.settle().await;
@@ -261,7 +261,7 @@ async fn views_are_queried_like_tables(kind: HostKind) {
     .await;
     assert!(count.expect("rows").contains("[[6]]"));
 
-    // Nobody is subscribed: nothing runs, and who comes back sees what is.
+    // No client is subscribed: nothing runs, and who comes back sees what is.
     let before = runs(&database);
     let row = message(4, alice.identity, 1, 99, "d");
     assert_eq!(alice.call("put", &row).await, None);
@@ -298,7 +298,7 @@ fn line(key: u32, text: &str) -> Vec<u8> {
     row
 }
 
-async fn a_view_that_fails_fails_nobody_else(kind: HostKind) {
+async fn a_view_that_fails_fails_no_other_view(kind: HostKind) {
     let directory = tempfile::tempdir().expect("a directory");
     let mut options = js_options(directory.path());
     // What it waits for after a time-out is a hundred times as long.
@@ -325,7 +325,7 @@ async fn a_view_that_fails_fails_nobody_else(kind: HostKind) {
         assert!(!errors[0].1.contains("as it was told"), "{errors:?}");
         assert_eq!(alice.rows(1, "fragile"), last, "its last rows stand");
 
-        // Others go on meanwhile, it does not keep them waiting, and nobody is told twice.
+        // Others go on meanwhile, it does not keep them waiting, and no client is told twice.
         let started = Instant::now();
         for text in ["b", "c", "d", "e"] {
             let row = message(2, alice.identity, 1, 1, &format!("{text}{mode}"));
@@ -368,16 +368,16 @@ async fn a_view_that_fails_fails_nobody_else(kind: HostKind) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_view_of_wasm_that_fails_fails_nobody_else() {
-    a_view_that_fails_fails_nobody_else(HostKind::Wasm).await;
+async fn a_view_of_wasm_that_fails_fails_no_other_view() {
+    a_view_that_fails_fails_no_other_view(HostKind::Wasm).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_view_of_javascript_that_fails_fails_nobody_else() {
-    a_view_that_fails_fails_nobody_else(HostKind::Js).await;
+async fn a_view_of_javascript_that_fails_fails_no_other_view() {
+    a_view_that_fails_fails_no_other_view(HostKind::Js).await;
 }
 
-/// Joins with views: whoever asks joins his own rows, at first, live, and in SQL; nobody gets the rows of another, nor what is hidden.
+/// Joins with views: each caller joins his own rows, at first, live, and in SQL; none gets the rows of another, nor what is hidden.
 #[tokio::test(flavor = "multi_thread")]
 async fn views_are_joined() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -385,7 +385,7 @@ async fn views_are_joined() {
     let mut alice = Watcher::connect(&database, identity(1), 1).await;
     let mut bob = Watcher::connect(&database, identity(2), 2).await;
     let queries = [
-        // Two views of whoever asks, one of which has a key.
+        // Two views of the caller, one of which has a key.
         "SELECT m.* FROM my_messages m JOIN fragile f ON m.id = f.key WHERE m.room = 1",
         "SELECT f.* FROM my_messages m JOIN fragile f ON m.id = f.key WHERE m.room = 1",
     ];
@@ -471,7 +471,7 @@ async fn views_of_javascript_may_be_joins() {
 
 /// However many look at a view that traps, it takes little of the transaction that makes it trap, and all are told and repaired.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_view_that_fails_for_many_keeps_nobody_waiting() {
+async fn a_view_that_fails_for_many_keeps_no_client_waiting() {
     let directory = tempfile::tempdir().expect("a directory");
     let database = create(directory.path(), HostKind::Wasm).await;
     let mut watchers = Vec::new();
@@ -548,7 +548,7 @@ async fn a_new_program_evaluates_the_views_that_are_in_use() {
     database.shutdown(ShutdownReason::ServerStop).await;
 }
 
-/// Whoever has read a view lately is like somebody who is subscribed to it: a program in which it fails for him is refused.
+/// A caller who has read a view lately is like a client that is subscribed to it: a program in which it fails for him is refused.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_new_program_evaluates_the_views_that_were_read() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -581,10 +581,10 @@ async fn a_new_program_evaluates_the_views_that_were_read() {
     assert_eq!(alice.take_errors(), []);
     database.shutdown(ShutdownReason::ServerStop).await;
 
-    // Nobody has read it in this one.
+    // No client has read it in this one.
     let directory = tempfile::tempdir().expect("a directory");
     let database = create(directory.path(), HostKind::Js).await;
-    let updated = database.update(fails("nobody looks"), HostKind::Js).await;
+    let updated = database.update(fails("not read"), HostKind::Js).await;
     assert_eq!(updated.expect("updated"), UpdateOutcome::Updated);
     database.shutdown(ShutdownReason::ServerStop).await;
 }
@@ -644,7 +644,7 @@ async fn reads_of_one_caller_drop_no_rows_of_others() {
     database.shutdown(ShutdownReason::ServerStop).await;
 }
 
-/// Random changes: everybody has, at any time, what the views would say if they were evaluated anew, and a view has run exactly
+/// Random changes: all clients have, at any time, what the views would say if they were evaluated anew, and a view has run exactly
 /// when a row in the range came, went or changed that it had read.
 async fn what_subscribers_hold_is_what_views_say(kind: HostKind, seed: u64) {
     let directory = tempfile::tempdir().expect("a directory");

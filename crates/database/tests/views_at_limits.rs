@@ -1,4 +1,4 @@
-//! Views where something ends: events that nobody keeps, failures that strangers ask for or that pass, and the bound of instances.
+//! Views where something ends: events that no table keeps, failures that strangers ask for or that pass, and the bound of instances.
 
 mod common;
 
@@ -68,7 +68,7 @@ async fn becomes(watcher: &mut Watcher, view: &str, expected: &Bag) {
     assert_eq!(&watcher.rows(1, view), expected, "{view}");
 }
 
-/// Functions and queries, alone and joined, for everybody and for one: in the transaction of the events, and after it.
+/// Functions and queries, alone and joined, for all callers and for one: in the transaction of the events, and after it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_view_never_sees_rows_of_event_tables() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -181,7 +181,7 @@ async fn a_query_of_two_views_has_the_rows_of_both_or_is_refused() {
             assert_eq!(alice.call("put", &row).await, None);
         }
         for round in 0..4 {
-            // Others leave instances behind that nobody uses.
+            // Others leave instances behind that no client uses.
             let other = identity(10 + round);
             let seen = sql(&database, other, "SELECT * FROM my_messages").await;
             assert_eq!(seen.as_deref(), Ok("[]"));
@@ -204,8 +204,8 @@ async fn a_query_of_two_views_has_the_rows_of_both_or_is_refused() {
     }
 }
 
-/// A view's table without rows has no entry among first rows (05 §7.1); so one sees whether there are rows for somebody else.
-async fn has_rows_for_anybody(database: &DatabaseHandle, view: &str) -> bool {
+/// A view's table without rows has no entry among first rows (05 §7.1); so one sees whether there are rows for any client.
+async fn any_client_has_rows(database: &DatabaseHandle, view: &str) -> bool {
     let mut client = Client::connect(database, identity(99), 99).await;
     let text = format!("SELECT * FROM {view}");
     client.send(&[subscribe(1, vec![&text])]).await;
@@ -233,14 +233,14 @@ async fn rows_of_unused_views_go_also_when_a_program_is_refused() {
     alice.unsubscribe(1).await;
     let mut bob = Watcher::connect(&database, identity(2), 2).await;
     bob.watch(1, &["fragile"]).await;
-    assert!(has_rows_for_anybody(&database, "my_best").await);
+    assert!(any_client_has_rows(&database, "my_best").await);
     let failing = program.replace(
         "switch (ctx.db.mode",
         "throw new Error(\"no\"); switch (ctx.db.mode",
     );
     let refused = database.update(failing.into_bytes(), HostKind::Js).await;
     assert!(refused.is_err());
-    assert!(!has_rows_for_anybody(&database, "my_best").await);
+    assert!(!any_client_has_rows(&database, "my_best").await);
     alice.watch(1, &["my_best"]).await;
     assert_eq!(alice.rows(1, "my_best"), bag(&[&row]));
     database.shutdown(ShutdownReason::ServerStop).await;

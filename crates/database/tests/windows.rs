@@ -63,7 +63,7 @@ impl Rows {
         for (table, name) in TABLES.into_iter().enumerate() {
             let (mut deletes, mut inserts) = (Vec::new(), Vec::new());
             let is_large = rng.random_bool(0.15);
-            // Few members, so that whole rooms come and go for somebody.
+            // Few members, so that whole rooms come and go for a client.
             let (most, ids) = if table == 2 { (6, 12) } else { (120, 150) };
             let steps = rng.random_range(0..if is_large { most } else { 5 });
             let stays = [0.2, 0.6, 0.9][rng.random_range(0..3_usize)];

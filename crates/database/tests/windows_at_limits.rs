@@ -1,4 +1,4 @@
-//! Windows at their limits: who ends, who is refused, and that nobody else is (08 §13.7).
+//! Windows at their limits: who ends, who is refused, and that no other is (08 §13.7).
 
 mod common;
 
@@ -254,7 +254,7 @@ fn one_less(rooms: u32) -> Value {
 
 /// Also when each of very many windows would take all that is allowed.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_transaction_looks_for_is_bounded_whoever_fails() {
+async fn what_a_transaction_looks_for_is_bounded_whichever_window_fails() {
     let database = create(&program(), |options| {
         options.limits.window_rows_read_max = 300;
     })
@@ -286,7 +286,7 @@ async fn what_a_transaction_looks_for_is_bounded_whoever_fails() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_sees_the_rows_of_a_window_that_has_just_failed() {
+async fn no_client_sees_the_rows_of_a_window_that_has_just_failed() {
     let database = create(&program(), |options| {
         options.limits.window_rows_read_max = 200;
     })

@@ -496,7 +496,7 @@ async fn who_is_too_slow_is_told_so() {
         ids.len() < 120 && ids.iter().copied().eq((0..ids.len() as u64).map(Some)),
         "{ids:?}"
     );
-    // The place of the stream is free again, and what was trimmed is not there for anybody.
+    // The place of the stream is free again, and what was trimmed is not there for any client.
     let (status, body) = fixture.refused("?from=1").await;
     assert!(
         status == 410 && body.contains("[LC0511]"),

@@ -15,7 +15,7 @@ use crate::migration_function::{LastWords, NoImmediateCalls, REASON_BYTES_MAX};
 use crate::module::Program;
 use crate::options::DatabaseOptions;
 
-/// Why a backfill cannot go on: the text is for whoever publishes.
+/// Why a backfill cannot go on: the text is for the publisher.
 #[derive(Clone, Debug)]
 pub(crate) struct Failure(pub String);
 

@@ -1,4 +1,4 @@
-//! Times in buckets, which one thread counts and anybody reads.
+//! Times in buckets, which one thread counts and any thread reads.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What a database counts about itself. Whoever reads it never makes a thread of the database wait.
+//! What a database counts about itself. Reading it never makes a thread of the database wait.
 //!
 //! Most of it is counted by the writer, which takes no lock for it and allocates nothing: functions and tables have their counters
 //! from when the module is taken up, by position. Numbers begin at zero when the database is opened.

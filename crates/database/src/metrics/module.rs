@@ -61,7 +61,7 @@ pub struct ModuleMetrics {
     pub functions: Vec<FunctionMetrics>,
     pub tables: Vec<TableMetrics>,
     /// Of functions that went with an update, added up by kind. Their rank is 0 if they had series of their own, and as high as can be
-    /// if they had not: whoever told of them in a sum goes on to do so, and nobody else begins to.
+    /// if they had not: a server that told of them in a sum goes on to do so, and no other begins to.
     pub left_functions: Vec<FunctionMetrics>,
     /// The same of tables, which have no rows any more.
     pub left_tables: Vec<TableMetrics>,
@@ -164,7 +164,7 @@ impl Left {
     }
 }
 
-/// Gives the lowest ranks that nobody has.
+/// Gives the lowest ranks that are free.
 struct Ranks {
     taken: FxHashSet<u32>,
     next: u32,

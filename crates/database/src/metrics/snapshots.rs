@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::histogram::{Histogram, HistogramSnapshot};
 
-/// Counted by whoever writes snapshots.
+/// Counted by the thread that writes snapshots.
 #[derive(Default)]
 pub(crate) struct SnapshotCounters {
     times: Histogram,

@@ -67,7 +67,7 @@ struct Counted {
 /// The lines of a log that wait for the disk, and its files.
 pub(super) struct LogBuffer {
     pending: Mutex<Pending>,
-    /// Locked before `pending` by whoever writes, so that lines stay in order.
+    /// Locked before `pending` by the thread that writes, so that lines stay in order.
     files: Mutex<Files>,
     pub live: broadcast::Sender<Bytes>,
     counted: Counted,
@@ -96,11 +96,11 @@ impl Pending {
 #[derive(Clone, Copy)]
 pub(super) enum Author {
     Module,
-    /// Anybody who calls what there is not.
+    /// Any caller of what there is not.
     Caller,
 }
 
-/// What somebody may log now, and what was left out of it.
+/// What an author may log now, and what was left out of it.
 pub(super) struct Account {
     bytes: Allowance,
     records: Allowance,

@@ -1,6 +1,6 @@
 //! The module's log: one JSON object per line, files per day, and live readers (06 §5.13).
 //!
-//! Whoever logs never waits for a disk: lines gather in a buffer, and one thread of the process writes them for all
+//! Code that logs never waits for a disk: lines gather in a buffer, and one thread of the process writes them for all
 //! databases. What a module may log is bounded in pace and in total; what is left out is counted, and one line says so. What
 //! strangers cause without reaching the module has an allowance of its own, so that it takes nothing of the module's.
 
@@ -90,7 +90,7 @@ impl ModuleLog {
         self.write(Author::Module, &record);
     }
 
-    /// A record about a call that did not reach the module. Anybody can make as many as he likes, so they have an allowance of
+    /// A record about a call that did not reach the module. Any caller can make as many as he likes, so they have an allowance of
     /// their own, and most of a flood is one line a second that counts them.
     pub(crate) fn refused_call(&self, function: &str, message: &str, ts: Timestamp) {
         let function = cut_name(function);
@@ -208,7 +208,7 @@ mod tests {
         assert_eq!(metrics.records, written as u64);
         assert_eq!(metrics.records + metrics.left_out_records, 1000);
         assert!(metrics.file_bytes > 0);
-        // Whoever reads along is told too.
+        // A reader that follows the log is told too.
         let mut told = false;
         loop {
             match live.try_recv() {
@@ -325,7 +325,7 @@ mod tests {
         };
         let full = DiskReserve::new(dir.path().to_owned(), Some(u64::MAX));
         let log = ModuleLog::new(dir.path().join("logs"), bounds, Arc::new(full));
-        log.info("nobody reads this");
+        log.info("this cannot be read");
         assert!(log.tail(None).is_empty());
         let left_out = log.buffer.pending().module.left_out;
         assert_eq!(left_out.records, 1);

@@ -40,7 +40,7 @@ fn send(work: Work) -> bool {
         match thread.spawn(move || run(&receiver)) {
             Ok(_) => Some(sender),
             Err(error) => {
-                tracing::error!(%error, "no thread for module logs; whoever logs writes");
+                tracing::error!(%error, "no thread for module logs; each thread that logs writes itself");
                 None
             }
         }

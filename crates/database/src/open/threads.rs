@@ -90,7 +90,7 @@ pub(super) fn start(opened: Opened) -> Result<DatabaseHandle, Error> {
         Metrics::new(replayed),
     ));
     if resumed.is_some() {
-        // Whoever asks hears of it before the writer is there.
+        // Callers hear of it before the writer is there.
         let now = shared.environment().instant();
         shared.status.migration.begin_backfill(now, None);
         shared.status.migration.backfilled(None, backfilled);
@@ -251,7 +251,7 @@ fn start_writer(mut writer: Writer, resumed: Option<Result<Resumed, String>>) ->
     })
 }
 
-/// Waits until nobody has the log of a writer that is gone: a snapshot that was being written keeps it, until it has given up.
+/// Waits until no thread has the log of a writer that is gone: a snapshot that was being written keeps it, until it has given up.
 fn wait_for_log(shared: &Shared, committer: &Weak<LogWriter>) {
     let deadline = shared.environment().instant() + LOG_GIVEN_BACK_MAX;
     while committer.strong_count() > 0 {

@@ -34,11 +34,11 @@ pub(crate) struct Job {
     pub args: Vec<u8>,
     /// The body of a handler's request.
     pub body: Bytes,
-    pub asker: Asker,
+    pub reply_to: ReplyTo,
 }
 
 /// Who waits for what comes of a call.
-pub(crate) enum Asker {
+pub(crate) enum ReplyTo {
     Client {
         connection: ConnectionNumber,
         request_id: u32,
@@ -58,13 +58,13 @@ pub(crate) enum Asker {
         at: ScheduleAt,
         intended: Timestamp,
     },
-    Nobody,
+    None,
 }
 
-impl Asker {
+impl ReplyTo {
     /// The call is in the inbox no longer.
     pub fn leave_inbox(&mut self) {
-        if let Asker::Http { permit, .. } | Asker::Handler { permit, .. } = self {
+        if let ReplyTo::Http { permit, .. } | ReplyTo::Handler { permit, .. } = self {
             *permit = None;
         }
     }
@@ -75,7 +75,7 @@ pub(crate) struct Ended {
     pub module: Arc<Module>,
     pub function: Function,
     pub origin: Origin,
-    pub asker: Asker,
+    pub reply_to: ReplyTo,
     pub control: Arc<Control>,
     pub outcome: ProcedureOutcome<ProcedureResult>,
 }
@@ -113,7 +113,7 @@ impl Job {
             module: self.module,
             function: self.function,
             origin: self.origin,
-            asker: self.asker,
+            reply_to: self.reply_to,
             outcome,
         }
     }

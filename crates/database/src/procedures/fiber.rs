@@ -20,7 +20,7 @@ pub(crate) struct Fiber {
 }
 
 /// What a fiber wants that was suspended. Without it, it gives others their turn.
-pub(crate) enum Asked {
+pub(crate) enum FiberRequest {
     Tables(Box<LeaseRequest>),
     /// Its transaction is given back. To be told when it is committed.
     Commit(oneshot::Sender<()>),
@@ -30,14 +30,14 @@ pub(crate) enum Asked {
 
 /// Where a fiber says what it wants.
 #[derive(Clone, Default)]
-pub(super) struct Asks(Arc<Mutex<Option<Asked>>>);
+pub(super) struct Asks(Arc<Mutex<Option<FiberRequest>>>);
 
 impl Asks {
-    pub fn set(&self, asked: Asked) {
+    pub fn set(&self, asked: FiberRequest) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(asked);
     }
 
-    pub fn take(&self) -> Option<Asked> {
+    pub fn take(&self) -> Option<FiberRequest> {
         let mut asked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         asked.take()
     }
@@ -57,7 +57,7 @@ impl Fiber {
     }
 
     /// What it was suspended for.
-    pub fn asked(&self) -> Option<Asked> {
+    pub fn asked(&self) -> Option<FiberRequest> {
         self.asks.take()
     }
 

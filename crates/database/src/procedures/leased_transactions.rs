@@ -8,7 +8,7 @@ use lightcone_host::{
 use lightcone_types::Timestamp;
 use tokio::sync::{oneshot, OwnedSemaphorePermit};
 
-use super::fiber::{Asked, Asks};
+use super::fiber::{Asks, FiberRequest};
 use super::lease::{Lease, LeaseSlot};
 use super::{Control, Job, LeaseRequest, Waits};
 use crate::inbox::Notice;
@@ -19,7 +19,7 @@ pub(super) struct LeasedTransactions {
     shared: Arc<Shared>,
     tables_version: u64,
     waits: Waits,
-    /// Where whoever runs the call looks for what it wants. None: it blocks a thread of its own, and asks the writer itself.
+    /// Where the thread that runs the call looks for what it wants. None: the call blocks its own thread, and asks the writer itself.
     asks: Option<Asks>,
     slot: LeaseSlot,
     lease: Option<Lease>,
@@ -55,7 +55,7 @@ impl LeasedTransactions {
             ready,
         });
         match &self.asks {
-            Some(asks) => asks.set(Asked::Tables(request)),
+            Some(asks) => asks.set(FiberRequest::Tables(request)),
             None => {
                 // If the database has stopped, the sender is dropped, and the slot stays empty.
                 let _ = self.shared.inbox.notice(Notice::Lease(request));
@@ -75,7 +75,7 @@ impl LeasedTransactions {
         let asks = self.asks.clone()?;
         let (committed, waiting) = oneshot::channel();
         self.give_back();
-        asks.set(Asked::Commit(committed));
+        asks.set(FiberRequest::Commit(committed));
         Some(waiting)
     }
 
@@ -96,7 +96,7 @@ impl Transactions for LeasedTransactions {
             Ask::Http(request) => self.waits.http(*request, self.commits),
         };
         if let (Some(asks), Some(_)) = (&self.asks, &waiting) {
-            asks.set(Asked::Else);
+            asks.set(FiberRequest::Else);
         }
         waiting
     }

@@ -2,7 +2,7 @@
 //!
 //! A call has an instance of its own. For each of its transactions it asks the writer for the tables, and gets them as they are, by
 //! value. Calls in WebAssembly are fibers ([`Fiber`]): the writer runs each transaction itself, from where it begins to where it
-//! ends, and nobody waits for anybody. A call in JavaScript stays on its thread, so the writer waits there for the tables, for no
+//! ends, and no call waits for another. A call in JavaScript stays on its thread, so the writer waits there for the tables, for no
 //! longer than a limit. What commits is the writer, so that log and subscribers see transactions of procedures as they see all others.
 //!
 //! A call in WebAssembly also begins on the writer if nothing has to be made for it, and stays there until it waits or has computed
@@ -28,9 +28,9 @@ use lightcone_log::LogOffset;
 use crate::shared::Shared;
 use waits::Waits;
 
-pub(crate) use call::{Asker, Ended, Job, Origin};
+pub(crate) use call::{Ended, Job, Origin, ReplyTo};
 pub(crate) use control::Control;
-pub(crate) use fiber::{Asked, Body, Fiber};
+pub(crate) use fiber::{Body, Fiber, FiberRequest};
 pub(crate) use immediate::ImmediateQueue;
 pub(crate) use lease::{LeaseRequest, Loans, Returned, TABLES_CHANGED_TEXT};
 pub(crate) use pace::Pace;

@@ -7,7 +7,7 @@ use std::task::Poll;
 use lightcone_host::{HostEnv, InterruptReason, ProcedureOutcome, SuspendableInstance};
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::fiber::{Asked, Asks, Body, Fiber};
+use super::fiber::{Asks, Body, Fiber, FiberRequest};
 use super::leased_transactions::LeasedTransactions;
 use super::under_way::UnderWay;
 use super::Ended;
@@ -44,7 +44,7 @@ pub(crate) fn go_on_beside(mut fiber: Fiber, shared: &Arc<Shared>) {
         let suspended = poll_fn(|context| match fiber.running.as_mut().poll(context) {
             Poll::Ready(ended) => Poll::Ready(Ok(ended)),
             Poll::Pending => match fiber.asks.take() {
-                Some(Asked::Tables(request)) => Poll::Ready(Err(request)),
+                Some(FiberRequest::Tables(request)) => Poll::Ready(Err(request)),
                 _ => Poll::Pending,
             },
         })
@@ -56,7 +56,7 @@ pub(crate) fn go_on_beside(mut fiber: Fiber, shared: &Arc<Shared>) {
                 request: *request,
             })),
         };
-        // A database that has stopped answers nobody: those who wait hear that it is gone.
+        // A database that has stopped answers no call: those who wait hear that it is gone.
         let _ = to.inbox.notice(notice);
     };
     shared.environment().spawn_task(Box::pin(task));

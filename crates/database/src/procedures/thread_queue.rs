@@ -26,8 +26,8 @@ struct State<C> {
     threads: usize,
     /// Threads without a call.
     idle: usize,
-    /// Those that nobody has woken yet. The last to fall asleep is woken first, so that a few calls keep a few threads, and the others
-    /// end.
+    /// Those that were not woken yet. The last to fall asleep is woken first, so that a few calls keep a few threads, and the
+    /// others end.
     asleep: Vec<Bell>,
     stopped: bool,
 }
@@ -45,7 +45,7 @@ impl<C> State<C> {
         Some((caller, call))
     }
 
-    /// A thread is lost. If it was the last one, nobody else would ever take what waits: gives it.
+    /// A thread is lost. If it was the last one, no other would ever take what waits: gives it.
     fn lose_thread(&mut self) -> VecDeque<(Identity, C)> {
         self.threads -= 1;
         match self.threads {
@@ -142,7 +142,7 @@ impl<C> ThreadQueue<C> {
 
     /// The next call for this thread, if there is one in time. Otherwise the thread is to end.
     pub fn next(&self, bell: &Bell) -> Option<(C, Running<'_, C>)> {
-        // Whoever is woken for nothing has no more time for that.
+        // A thread that is woken for nothing has no more time for that.
         let end = Instant::now() + IDLE;
         let mut state = self.state();
         loop {

@@ -154,7 +154,7 @@ impl Procedures {
             .is_ok()
     }
 
-    /// Everybody who runs or waits is ended.
+    /// All calls that run or wait are ended.
     pub fn stop(&self) {
         let mut calls = self.calls();
         calls.stopped = true;
@@ -203,7 +203,7 @@ impl Procedures {
             Ok(begun) => begun,
             Err(full) => return Err((full, Box::new(job))),
         };
-        job.asker.leave_inbox();
+        job.reply_to.leave_inbox();
         Ok(UnderWay {
             inbox: inbox.clone(),
             calls: self.calls.clone(),
@@ -247,7 +247,7 @@ pub(super) struct UnderWay {
     pub control: Arc<Control>,
     /// Of its arguments and its body.
     _counted: Reservation,
-    /// What the writer is told if nobody knows what came of the call.
+    /// What the writer is told if it is not known what came of the call.
     job: Option<Job>,
 }
 
@@ -258,10 +258,10 @@ impl UnderWay {
         job.ended(self.control.clone(), outcome)
     }
 
-    /// Also tells the writer, where nobody else does.
+    /// Also tells the writer, where no other code does.
     pub fn end_and_tell(self, outcome: ProcedureOutcome<ProcedureResult>) {
         let inbox = self.inbox.clone();
-        // A database that has stopped answers nobody: whoever waits hears that it is gone.
+        // A database that has stopped answers no call: the caller that waits hears that it is gone.
         let _ = inbox.notice(Notice::ProcedureEnded(Box::new(self.end(outcome))));
     }
 

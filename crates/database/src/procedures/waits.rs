@@ -145,7 +145,7 @@ impl Waits {
     }
 
     /// Makes a request of a call that has given back so many transactions to be committed. It leaves when all that the call has
-    /// written and read is durable: nobody outside learns of what may be lost. `None`: there are none.
+    /// written and read is durable: nothing outside learns of what may be lost. `None`: there are none.
     pub fn http(
         &self,
         (request, body): (HttpRequest, Counted<Vec<u8>>),
@@ -227,7 +227,7 @@ impl Waits {
             if let Some(semaphore) = semaphore {
                 *lock(&place.running) = semaphore.acquire_owned().await.ok();
             }
-            // Whoever waits may be gone.
+            // The call that waits may be gone.
             let _ = ready.send(());
         };
         self.shared.environment().spawn_task(Box::pin(task));

@@ -337,7 +337,7 @@ impl<E: RowEncoder> Job for RowsJob<E> {
         };
         self.metrics.reads.note_shared(self.spent);
         if let Some(reply) = self.reply.take() {
-            // Whoever asked may be gone by now.
+            // The caller may be gone by now.
             let _ = reply.send(result);
         }
         Progress::Done

@@ -21,7 +21,7 @@ impl Writer {
         ready(&self.state.clients, &self.shared, connection, message)
     }
 
-    /// Answers a short round that concerns nobody but those who asked, if fan-out is done with all that it got before: so nothing
+    /// Answers a short round that concerns only those who asked, if fan-out is done with all that it got before: so nothing
     /// overtakes anything. False: fan-out has to do it.
     pub(super) fn answer_directly(&mut self) -> bool {
         let (state, stats) = (&self.state, &self.shared.status.fanout);
@@ -118,7 +118,7 @@ pub(super) fn ready(
     message: Vec<u8>,
 ) -> Answer {
     let Some(client) = clients.get(&connection) else {
-        return Answer::Nobody;
+        return Answer::Gone;
     };
     let mut messages = MessageBatch::of(message);
     if messages.reserve(client.queue.budget()) {
@@ -127,7 +127,7 @@ pub(super) fn ready(
     client.queue.cut();
     let stats = &shared.status.fanout;
     stats.slow_clients_cut.fetch_add(1, Ordering::Relaxed);
-    Answer::Nobody
+    Answer::Gone
 }
 
 /// Whether an event is nothing but an answer that is ready.

@@ -11,11 +11,11 @@ use super::timers::Timer;
 use super::Writer;
 use crate::backfill::{Backfill, Failure, Resumed};
 use crate::error::UpdateError;
-use crate::migration::{cancelled, Planned};
+use crate::migration::{cancelled, PlannedMigration};
 use crate::migration_progress::MigrationOutcome;
 use crate::module::Program;
 
-/// Whoever publishes the same program again waits too: so many at a time.
+/// Those who publish the same program again wait too: so many at a time.
 const WAITING_MAX: usize = 64;
 
 impl Writer {
@@ -25,7 +25,7 @@ impl Writer {
     pub(super) fn begin_backfill(
         &mut self,
         program: Program,
-        planned: Planned,
+        planned: PlannedMigration,
         ended: Ended,
     ) -> Result<(), UpdateError> {
         self.may_replace(&planned, &program)?;
@@ -39,7 +39,7 @@ impl Writer {
             running.waiting.push(ended);
             return Ok(());
         }
-        // What is prepared here takes its time: nobody else's answer waits for it.
+        // What is prepared here takes its time: no other client's answer waits for it.
         self.end_round();
         let record = BackfillRecord {
             started_us: self.now().0,
@@ -64,7 +64,7 @@ impl Writer {
     fn make_backfill_tables(
         &mut self,
         program: &Program,
-        planned: &Planned,
+        planned: &PlannedMigration,
         record: &BackfillRecord,
     ) -> Result<(), UpdateError> {
         let def = self.module.def().clone();
@@ -84,7 +84,7 @@ impl Writer {
     fn start_backfill(
         &mut self,
         program: Program,
-        planned: Planned,
+        planned: PlannedMigration,
         started_us: i64,
     ) -> Result<(), Failure> {
         let (options, console) = (&self.shared.options, self.shared.log.clone());
@@ -136,7 +136,7 @@ impl Writer {
                 "this version of the server plans the update in another way",
             ));
         }
-        let planned = Planned {
+        let planned = PlannedMigration {
             plan,
             from: self.module.program.hash,
         };
@@ -146,7 +146,7 @@ impl Writer {
     /// Whether another program than that of a backfill that goes on may take over.
     pub(super) fn may_replace(
         &self,
-        planned: &Planned,
+        planned: &PlannedMigration,
         program: &Program,
     ) -> Result<(), UpdateError> {
         if let Some(reason) = self.shared.status.read_only() {

@@ -16,7 +16,7 @@ use crate::inbox::HttpCall;
 use crate::inbox_capacity::{InboxPermit, Place};
 use crate::metrics::{Failure, QueryKind};
 use crate::peer::ConnectionNumber;
-use crate::procedures::Asker;
+use crate::procedures::ReplyTo;
 use crate::request::{Decoded, OtherRequest, Request};
 use crate::resolve::{
     find_procedure, find_reducer, resolve_call, resolve_procedure, RefusalReason,
@@ -100,11 +100,11 @@ impl Writer {
                 args,
             } => {
                 self.note_wait(received);
-                let asker = Asker::Client {
+                let reply_to = ReplyTo::Client {
                     connection,
                     request_id,
                 };
-                self.start_procedure(procedure, *origin, args_of(args), asker);
+                self.start_procedure(procedure, *origin, args_of(args), reply_to);
             }
             Request::Other(other) => self.other_request(connection, origin.timestamp, *other),
         }
@@ -311,11 +311,11 @@ impl Writer {
                 None => Ok(args),
                 Some(Ok(procedure)) => {
                     // The client goes when the procedure has ended.
-                    let asker = Asker::Http {
+                    let reply_to = ReplyTo::Http {
                         permit: Some(permit),
                         reply,
                     };
-                    return self.start_procedure(procedure, origin, &args, asker);
+                    return self.start_procedure(procedure, origin, &args, reply_to);
                 }
                 Some(Err(error)) => Err(error),
             },
@@ -394,7 +394,7 @@ impl Writer {
             Err(refusal) if refusal.reason == RefusalReason::Unknown => {
                 match resolve_procedure(&module, Rights::All, name, args) {
                     Ok(procedure) => {
-                        return self.start_procedure(procedure, origin, args, Asker::Nobody)
+                        return self.start_procedure(procedure, origin, args, ReplyTo::None)
                     }
                     Err(refusal) => refusal,
                 }

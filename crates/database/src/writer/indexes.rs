@@ -119,7 +119,7 @@ impl Writer {
         let round = BuildRound::first(self.shared.clone(), frozen, column, number);
         match budget {
             Some(budget) => self.shared.read(budget, Box::new(round)),
-            None => self.shared.read_for_nobody(Box::new(round)),
+            None => self.shared.read_for_no_client(Box::new(round)),
         }
     }
 
@@ -160,13 +160,13 @@ impl Writer {
 
     fn catch_up(&self, built: Built, changes: IndexChanges) {
         let round = BuildRound::next(self.shared.clone(), built, changes);
-        self.shared.read_for_nobody(Box::new(round));
+        self.shared.read_for_no_client(Box::new(round));
     }
 
     /// Freeing an index takes as long as it is large.
     fn drop_elsewhere(&self, unused: impl Send + 'static) {
         let (job, _) = Once::new(move || drop(unused));
-        self.shared.read_for_nobody(Box::new(job));
+        self.shared.read_for_no_client(Box::new(job));
     }
 
     /// Begins what views want, and lets go of what was held for those who have waited, and have come by now.

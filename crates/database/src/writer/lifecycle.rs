@@ -186,7 +186,7 @@ impl Writer {
         self.disconnect(client.peer.identity, client.connection_id);
     }
 
-    /// Ends the connections of somebody who has lost rights: what they were resolved with must not be used again.
+    /// Ends the connections of an identity that has lost rights: what they were resolved with must not be used again.
     pub(super) fn lower_rights(&mut self, identity: Identity, rights: Rights) {
         let rights = self.shared.rights_of(&identity, rights);
         let clients = self.state.clients.iter();
@@ -310,7 +310,7 @@ impl Writer {
 
 /// Why a client was not let in.
 pub(super) enum Refused {
-    /// The module does not want the client, or somebody else has its connection id.
+    /// The module does not want the client, or another client has its connection id.
     Rejected(String),
     /// The client itself has a connection with this id.
     InUse(String),

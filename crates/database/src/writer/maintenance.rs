@@ -119,7 +119,7 @@ impl Writer {
         let _ = wait.blocking_recv();
         let log_bytes = log_bytes.saturating_sub(self.state.log_bytes_at_snapshot);
         if let (Ok(mut log), true, false) = (log, is_opened_again, self.state.failed) {
-            // Nobody is connected any more, and the lock of the log keeps others out.
+            // No client is connected any more, and the lock of the log keeps others out.
             let state = || self.datastore.snapshot();
             snapshot::write_at_stop(&self.shared, state, log.as_mut(), log_bytes);
         }

@@ -37,7 +37,7 @@ impl Writer {
         (self.state.round_started, self.state.last_reading) = (Some(now), Some(now));
     }
 
-    /// Nobody waits any more: the writer asks for more.
+    /// No request waits any more: the writer asks for more.
     pub(super) fn note_round(&mut self) {
         if let Some(started) = self.state.round_started.take() {
             let now = self.shared.environment().instant();
@@ -89,7 +89,7 @@ impl Writer {
         }
     }
 
-    /// Counts the calls that have ended. Before anything else is done, and before anybody hears of them.
+    /// Counts the calls that have ended. Before anything else is done, and before any client hears of them.
     pub(super) fn end_run(&mut self) {
         if self.state.run.calls == 0 {
             return;

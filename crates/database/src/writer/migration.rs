@@ -10,8 +10,8 @@ use lightcone_schema::{MigrationPlan, TableSchema};
 use lightcone_types::{ConnectionId, Identity, TableId};
 use rustc_hash::FxHashMap;
 
-use super::meaning::same_meaning;
 use super::queries::counts_of;
+use super::same_meaning::same_meaning;
 use super::views::views_of_set;
 use super::Writer;
 use crate::catalog::CatalogView;
@@ -20,7 +20,7 @@ use crate::error::UpdateError;
 use crate::events::Event;
 use crate::guest::Guest;
 use crate::metrics::{ModuleCounters, SeriesMax};
-use crate::migration::{cancelled, log_text, take_steps, Planned};
+use crate::migration::{cancelled, log_text, take_steps, PlannedMigration};
 use crate::migration_function::Surroundings;
 use crate::migration_progress::MigrationOutcome;
 use crate::module::{Module, Program};
@@ -49,7 +49,7 @@ impl Writer {
     pub(super) fn replace(
         &mut self,
         program: Program,
-        planned: Planned,
+        planned: PlannedMigration,
     ) -> Result<(), UpdateError> {
         self.may_replace(&planned, &program)?;
         self.shared
@@ -63,7 +63,7 @@ impl Writer {
     pub(super) fn replace_at_once(
         &mut self,
         program: Program,
-        planned: Planned,
+        planned: PlannedMigration,
     ) -> Result<(), UpdateError> {
         let replaced = self.replace_in_steps(program, planned);
         let progress = &self.shared.status.migration;
@@ -79,7 +79,11 @@ impl Writer {
         replaced
     }
 
-    fn replace_in_steps(&mut self, program: Program, planned: Planned) -> Result<(), UpdateError> {
+    fn replace_in_steps(
+        &mut self,
+        program: Program,
+        planned: PlannedMigration,
+    ) -> Result<(), UpdateError> {
         let env = HostEnv::new(self.shared.host_config());
         let instance = program
             .loaded
@@ -108,7 +112,7 @@ impl Writer {
     }
 
     /// The transaction of an update, and what has to follow the tables.
-    fn migrate(&mut self, program: Program, planned: &Planned) -> Result<(), UpdateError> {
+    fn migrate(&mut self, program: Program, planned: &PlannedMigration) -> Result<(), UpdateError> {
         let before = self.schemas();
         self.datastore.begin();
         let taken = self.take_steps(&program, planned);
@@ -139,7 +143,11 @@ impl Writer {
         Ok(())
     }
 
-    fn take_steps(&mut self, program: &Program, planned: &Planned) -> Result<(), UpdateError> {
+    fn take_steps(
+        &mut self,
+        program: &Program,
+        planned: &PlannedMigration,
+    ) -> Result<(), UpdateError> {
         let refused =
             |error: lightcone_engine::DatastoreError| UpdateError::Refused(error.to_string());
         let datastore = &mut self.datastore;

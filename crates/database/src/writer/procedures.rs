@@ -24,8 +24,8 @@ use crate::metrics::{Failure, FunctionCounters};
 use crate::module::{Function, Module};
 use crate::peer::ConnectionNumber;
 use crate::procedures::{
-    self, Asked, Asker, Body, Control, Ended, Fiber, Full, Job, LeaseRequest, Origin, Returned,
-    TABLES_CHANGED_TEXT,
+    self, Body, Control, Ended, Fiber, FiberRequest, Full, Job, LeaseRequest, Origin, ReplyTo,
+    Returned, TABLES_CHANGED_TEXT,
 };
 use tokio::sync::oneshot;
 
@@ -65,13 +65,13 @@ impl ProcedureFailure {
 }
 
 impl Writer {
-    /// A procedure for whoever asks. Its transactions go to all subscribers, its caller among them, before the answer.
+    /// A procedure for a caller. Its transactions go to all subscribers, its caller among them, before the answer.
     pub(super) fn start_procedure(
         &mut self,
         procedure: u32,
         origin: Origin,
         args: &[u8],
-        asker: Asker,
+        reply_to: ReplyTo,
     ) {
         self.start(Job {
             module: self.module.clone(),
@@ -79,7 +79,7 @@ impl Writer {
             origin,
             args: args.to_vec(),
             body: bytes::Bytes::new(),
-            asker,
+            reply_to,
         });
     }
 
@@ -108,7 +108,7 @@ impl Writer {
             },
             args: request.head,
             body: request.body,
-            asker: Asker::Handler {
+            reply_to: ReplyTo::Handler {
                 permit: Some(permit),
                 reply,
             },
@@ -155,7 +155,7 @@ impl Writer {
             &job.module,
             job.function,
             &job.origin,
-            job.asker,
+            job.reply_to,
             Err(reason),
         );
     }
@@ -186,15 +186,15 @@ impl Writer {
                 break Some(ended);
             }
             match fiber.asked() {
-                Some(Asked::Tables(request)) if is_over(self) => {
+                Some(FiberRequest::Tables(request)) if is_over(self) => {
                     let request = *request;
                     // Who came meanwhile is first. The writer itself reads it.
                     let body = Box::new(Body { fiber, request });
                     let _ = self.shared.inbox.notice(Notice::Body(body));
                     break None;
                 }
-                Some(Asked::Tables(request)) => is_lent = self.lend(*request),
-                Some(Asked::Commit(committed)) if !is_over(self) => drop(committed),
+                Some(FiberRequest::Tables(request)) => is_lent = self.lend(*request),
+                Some(FiberRequest::Commit(committed)) if !is_over(self) => drop(committed),
                 None if ticks + 1 < TICKS_MAX && !turn.is_zero() => ticks += 1,
                 asked => {
                     ticks += u32::from(asked.is_none());
@@ -303,7 +303,7 @@ impl Writer {
             module,
             function,
             origin,
-            asker,
+            reply_to,
             control,
             outcome,
         } = ended;
@@ -314,16 +314,16 @@ impl Writer {
                 message: reason.to_string(),
             },
         };
-        self.finish(&module, function, &origin, asker, Ok(outcome));
+        self.finish(&module, function, &origin, reply_to, Ok(outcome));
     }
 
-    /// Tells whoever asked what came of a call, or why it never began.
+    /// Tells the caller what came of a call, or why it never began.
     fn finish(
         &mut self,
         module: &Module,
         function: Function,
         origin: &Origin,
-        asker: Asker,
+        reply_to: ReplyTo,
         outcome: Result<ProcedureOutcome<ProcedureResult>, String>,
     ) {
         let took = self.now().0.saturating_sub(origin.timestamp.0).max(0);
@@ -346,7 +346,7 @@ impl Writer {
                         failure,
                     );
                 });
-                if let Asker::Handler { permit, reply } = asker {
+                if let ReplyTo::Handler { permit, reply } = reply_to {
                     // As the handler's own text, without a prefix (06 §5.16).
                     let result = result.map_err(|failure| match failure {
                         ProcedureFailure::NotRun(text)
@@ -362,12 +362,12 @@ impl Writer {
                 let name = &module.procedure_names[id as usize];
                 let failure = result.as_ref().err().map(ProcedureFailure::reason);
                 self.trace_procedure(name, origin, failure);
-                let is_told = !matches!(asker, Asker::Schedule { .. } | Asker::Nobody);
+                let is_told = !matches!(reply_to, ReplyTo::Schedule { .. } | ReplyTo::None);
                 let result = result.inspect_err(|failure| {
                     let name = &module.procedure_names[id as usize];
                     self.warn("procedure", name, is_told, failure);
                 });
-                self.tell(module, id, origin, asker, result);
+                self.tell(module, id, origin, reply_to, result);
             }
         }
     }
@@ -377,15 +377,15 @@ impl Writer {
         module: &Module,
         procedure: u32,
         origin: &Origin,
-        asker: Asker,
+        reply_to: ReplyTo,
         result: Result<Counted<Vec<u8>>, ProcedureFailure>,
     ) {
-        match asker {
-            Asker::Client {
+        match reply_to {
+            ReplyTo::Client {
                 connection,
                 request_id,
             } => self.tell_client(connection, request_id, origin, result),
-            Asker::Http { permit, reply } => {
+            ReplyTo::Http { permit, reply } => {
                 self.disconnect(origin.identity, origin.connection_id);
                 let result = result.map(|value| json_of(module, procedure, &value));
                 let result = result.map_err(|failure| match failure {
@@ -407,13 +407,13 @@ impl Writer {
                 });
                 self.reply_when_durable(true, result, reply, permit);
             }
-            Asker::Schedule {
+            ReplyTo::Schedule {
                 number,
                 at,
                 intended,
             } => self.after_procedure(number, at, intended),
-            // Nobody waits for what it returns, and failures are logged.
-            Asker::Nobody | Asker::Handler { .. } => {}
+            // No caller waits for what it returns, and failures are logged.
+            ReplyTo::None | ReplyTo::Handler { .. } => {}
         }
     }
 

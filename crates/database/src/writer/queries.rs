@@ -433,11 +433,11 @@ impl Writer {
         failed: Option<Box<dyn FnOnce() + Send>>,
     ) -> Result<Answer, Refused> {
         let Some(client) = self.state.clients.get(&connection) else {
-            return Ok(Answer::Nobody);
+            return Ok(Answer::Gone);
         };
         let budget = client.queue.budget().clone();
         if budget.is_gone() {
-            return Ok(Answer::Nobody);
+            return Ok(Answer::Gone);
         }
         let mut plans_of_rules = plans.iter().filter(|plan| plan.has_rules());
         let row_limit = match plans_of_rules.next() {

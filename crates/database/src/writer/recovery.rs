@@ -31,7 +31,7 @@ impl Writer {
         let log = self
             .committer
             .failed_log()
-            .ok_or("the log was taken by somebody else")?;
+            .ok_or("the log was taken by another owner")?;
         // It removes files, and this reads them.
         shared.snapshots.cancel();
         let _no_snapshot = shared.snapshots.hold();
@@ -52,7 +52,7 @@ impl Writer {
         self.state.indexes.forget();
         self.state.views.hold_all_indexes(&mut datastore);
         self.datastore = datastore;
-        // Nobody watches yet, so nobody hears of the rows that are there again.
+        // No query set is live yet, so no client hears of the rows that are there again.
         let windows = std::mem::take(&mut self.state.windows);
         self.rebuild_views();
         self.state.windows = windows;

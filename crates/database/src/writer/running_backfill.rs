@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 use crate::backfill::{Backfill, Failure};
 use crate::environment::Environment;
 use crate::error::UpdateError;
-use crate::migration::Planned;
+use crate::migration::PlannedMigration;
 use crate::module::Program;
 
 pub(super) type Ended = oneshot::Sender<Result<(), UpdateError>>;
@@ -17,7 +17,7 @@ pub(super) type Ended = oneshot::Sender<Result<(), UpdateError>>;
 pub(crate) struct RunningBackfill {
     pub work: Backfill,
     pub program: Program,
-    pub planned: Planned,
+    pub planned: PlannedMigration,
     /// Who waits for its end.
     pub waiting: Vec<Ended>,
     /// A transaction could not be followed: it has noted that the backfill has ended.

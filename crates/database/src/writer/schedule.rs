@@ -9,7 +9,7 @@ use lightcone_types::{ConnectionId, TableId, Timestamp};
 use super::timers::Timer;
 use super::{Origin, Writer};
 use crate::events::Event;
-use crate::procedures::Asker;
+use crate::procedures::ReplyTo;
 
 /// Scheduled calls, and calls that modules ask for, between two looks at the inbox: so many, or for so long. More that are due wait for the next round.
 pub(super) const CALLS_PER_ROUND_MAX: usize = 64;
@@ -153,13 +153,13 @@ impl Writer {
                 }
                 let origin = self.origin_of_schedule(intended);
                 let number = self.state.schedules.under_way.begin(key);
-                let asker = Asker::Schedule {
+                let reply_to = ReplyTo::Schedule {
                     number,
                     at,
                     intended,
                 };
                 // What is left to do is done when it has ended, which may be much later.
-                return self.start_procedure(id, origin, &row, asker);
+                return self.start_procedure(id, origin, &row, reply_to);
             }
             None => {}
         }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use lightcone_database::{Alarm, Environment, Machine, Task, Work};
 use lightcone_types::Timestamp;
 
-/// The machine, for whose databases time passes so many times as fast. The time of day is that of everybody.
+/// The machine, for whose databases time passes so many times as fast. The time of day is that of the machine.
 #[derive(Debug)]
 pub struct Hurried {
     machine: Arc<Machine>,

@@ -93,7 +93,7 @@ async fn call(database: &DatabaseHandle, function: &str, args: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_instance_rests_once_when_nobody_calls() {
+async fn an_instance_rests_once_without_calls() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut options = options(directory.path());
     let rests = Arc::new(AtomicUsize::new(0));
@@ -139,7 +139,7 @@ fn procedure_threads() -> usize {
 /// A few calls keep a few threads: those of a crowd that is gone end, and their isolates with them.
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread")]
-async fn threads_that_nobody_needs_end_while_others_are_used() {
+async fn threads_that_no_call_needs_end_while_others_are_used() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await;
     let listener = listener.expect("a port");
     let port = listener.local_addr().expect("an address").port();

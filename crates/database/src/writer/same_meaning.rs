@@ -28,15 +28,15 @@ pub(super) fn same_meaning(old: &[Arc<LiveQuery>], new: &[Arc<LiveQuery>]) -> Re
 
 /// What one text stands for.
 #[derive(Default)]
-struct Meaning<'a> {
+struct QueryTables<'a> {
     /// The tables that it names, in its order: the returned one is known by its place.
     named: Vec<&'a Arc<TableSchema>>,
     /// With those that row-level security draws in.
     read: BTreeSet<&'a str>,
 }
 
-fn tables_by_text(queries: &[Arc<LiveQuery>]) -> FxHashMap<&str, Meaning<'_>> {
-    let mut by_text: FxHashMap<&str, Meaning<'_>> = FxHashMap::default();
+fn tables_by_text(queries: &[Arc<LiveQuery>]) -> FxHashMap<&str, QueryTables<'_>> {
+    let mut by_text: FxHashMap<&str, QueryTables<'_>> = FxHashMap::default();
     for query in queries {
         let meaning = by_text.entry(query.query.text()).or_default();
         meaning.named = query.query.named_tables();
@@ -50,7 +50,7 @@ fn tables_by_text(queries: &[Arc<LiveQuery>]) -> FxHashMap<&str, Meaning<'_>> {
     by_text
 }
 
-fn other_meaning(before: &Meaning<'_>, now: &Meaning<'_>) -> Option<String> {
+fn other_meaning(before: &QueryTables<'_>, now: &QueryTables<'_>) -> Option<String> {
     for (old, new) in before.named.iter().zip(&now.named) {
         if old.name != new.name {
             return Some(format!(
