@@ -23,7 +23,9 @@ case $#:${1:-} in
 *) die "install.sh takes --program FILE, or nothing" ;;
 esac
 
-prefix=${PREFIX:-$HOME/.local}
+# Absolute, as npm packs from another directory.
+prefix=$(realpath -m "${PREFIX:-$HOME/.local}")
+cd "$root"
 target=$prefix/bin
 mkdir -p "$target" "$prefix/lib/lightcone"
 # The file of a running program cannot be written to, but a new one can take its name.
@@ -38,9 +40,11 @@ objcopy --add-gnu-debuglink="$debug" "$target/spacetime" "$target/.spacetime.new
 mv -f "$target/.spacetime.new" "$target/spacetime"
 # The npm package, which `spacetime init` names in new projects, until npm's registry has it.
 if command -v npm >/dev/null 2>&1; then
-    scripts/sdk.sh build
-    packed=$(cd sdk-ts && npm pack --silent --pack-destination "$prefix/lib/lightcone")
-    mv -f "$prefix/lib/lightcone/$packed" "$prefix/lib/lightcone/lightcone.tgz"
+    if scripts/sdk.sh build && packed=$(cd sdk-ts && npm pack --silent --pack-destination "$prefix/lib/lightcone"); then
+        mv -f "$prefix/lib/lightcone/$packed" "$prefix/lib/lightcone/lightcone.tgz"
+    else
+        echo "warning: the npm package could not be made (it needs Node 20 and npm's registry), so new TypeScript projects lack it" >&2
+    fi
 fi
 say "spacetime and spacetimedb-standalone are in $target"
 case :$PATH: in

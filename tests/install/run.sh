@@ -21,4 +21,4 @@ LIGHTCONE_RELEASE=$(mktemp -d)
 export LIGHTCONE_RELEASE
 trap 'rm -rf "$LIGHTCONE_RELEASE"' EXIT
 "$root/scripts/release.sh" --program "$LIGHTCONE_BIN" --fast "$LIGHTCONE_RELEASE"
-node --test --test-concurrency=1 --test-reporter=spec --test-timeout=600000 "$@" test/
+node --test --test-concurrency=1 --test-reporter=spec --test-timeout=600000 "$@" test/*.test.js

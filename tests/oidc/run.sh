@@ -15,4 +15,4 @@ fi
 
 cd "$here"
 npm_install
-exec node --test --test-reporter=spec --test-timeout=180000 "$@" test/
+exec node --test --test-reporter=spec --test-timeout=180000 "$@" test/*.test.js

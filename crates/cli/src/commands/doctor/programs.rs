@@ -11,7 +11,7 @@ use crate::build::rust_toolchain::{self, Target};
 use crate::paths::{beside_this_program, program_file};
 
 /// Below this, npm's packages for clients do not run.
-const NODE_MAJOR_MIN: u64 = 18;
+const NODE_MAJOR_MIN: u64 = 20;
 
 pub(super) async fn check(report: &mut Report, needs: &Needs) {
     let here = Path::new(".");
@@ -191,7 +191,7 @@ async fn check_rust(report: &mut Report, module: Option<&Path>) {
 async fn check_node(report: &mut Report, package: Option<&Path>) {
     let directory = package.unwrap_or(Path::new("."));
     let state = missing(package.is_some());
-    let wanted = format!("Install Node.js {NODE_MAJOR_MIN} or newer: https://nodejs.org, or your system's package `nodejs`.");
+    let wanted = format!("Install Node.js {NODE_MAJOR_MIN} or newer: https://nodejs.org, or your system's package `nodejs` if it is as new.");
     let without =
         "not found; clients in TypeScript cannot run, and types of modules are not checked";
     let node = ("node", "node".as_ref());
