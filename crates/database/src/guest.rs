@@ -1,7 +1,7 @@
 //! An instance of a module, and the one that takes its place after a trap.
 
 use lightcone_host::{HostConfig, HostEnv, ModuleInstance};
-use tokio::sync::oneshot;
+use tokio::sync::oneshot::{self, error::TryRecvError};
 
 use crate::module::Module;
 use crate::shared::Shared;
@@ -21,13 +21,28 @@ impl Guest {
         }
     }
 
+    /// Lets go of what an instance that has nothing to do does not need.
+    pub fn rest(&mut self) {
+        self.instance.rest();
+        self.spare = None;
+    }
+
     /// Has the spare instance take the place of one that has trapped.
     #[cold]
     pub fn replace(&mut self, shared: &Shared, module: &Module, config: HostConfig) {
         let loaded = &module.program.loaded;
-        let spare = self.spare.take();
-        let spare = spare.and_then(|spare| spare.blocking_recv().ok());
-        let made = spare.map_or_else(|| loaded.instantiate(HostEnv::new(config.clone())), Ok);
+        // One that is still being made is not waited for: its thread may be busy with the work of other databases.
+        let made = match self.spare.as_mut().map(oneshot::Receiver::try_recv) {
+            Some(Ok(instance)) => {
+                self.spare = None;
+                Ok(instance)
+            }
+            Some(Err(TryRecvError::Empty)) => loaded.instantiate(HostEnv::new(config.clone())),
+            None | Some(Err(TryRecvError::Closed)) => {
+                self.spare = None;
+                loaded.instantiate(HostEnv::new(config.clone()))
+            }
+        };
         match made {
             Ok(instance) => {
                 self.instance = instance;
@@ -38,6 +53,9 @@ impl Guest {
                 tracing::error!(database = %shared.options.identity, %error, "the module cannot be instantiated again");
                 return;
             }
+        }
+        if self.spare.is_some() {
+            return;
         }
         let (made, spare) = oneshot::channel();
         let loaded = loaded.clone();

@@ -1,6 +1,6 @@
 //! The state of one instance: the host's side of it, its memory, and its remaining limits.
 
-use lightcone_host::clock::ticks;
+use lightcone_host::clock::{now, ticks};
 use lightcone_host::{trap_of, AbiError, HostEnv, HostTrap, LimitKind, Reservation};
 use wasmtime::{Caller, Memory, ResourceLimiter};
 
@@ -9,8 +9,8 @@ use crate::trap::end_call;
 pub(crate) struct State {
     /// Ticks of computing that are left, for a call that may be suspended or ended from outside.
     pub(crate) ticks_left: u64,
-    /// The same for the transaction of a call that may be suspended.
-    pub(crate) transaction_ticks_left: u64,
+    /// The tick at which the transaction of a call that may be suspended has to end, however long its host calls take.
+    pub(crate) transaction_end_tick: u64,
     pub(crate) env: HostEnv,
     /// Set once the instance exists; a start function runs before.
     pub(crate) memory: Option<Memory>,
@@ -21,7 +21,7 @@ impl State {
     pub(crate) fn new(env: HostEnv) -> State {
         State {
             ticks_left: 0,
-            transaction_ticks_left: 0,
+            transaction_end_tick: 0,
             memory: None,
             limiter: Limiter::new(&env),
             env,
@@ -30,7 +30,8 @@ impl State {
 
     /// A procedure begins a transaction, which has its own time.
     pub(crate) fn begin_transaction(&mut self) {
-        self.transaction_ticks_left = ticks(self.env.limits().procedure_transaction_ms_max);
+        let ms_max = self.env.limits().procedure_transaction_ms_max;
+        self.transaction_end_tick = now().saturating_add(ticks(ms_max));
     }
 }
 

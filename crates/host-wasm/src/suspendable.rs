@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use lightcone_host::clock::ticks;
+use lightcone_host::clock::{self, ticks};
 use lightcone_host::{
     trap_of, HostEnv, HostError, Interrupt, InterruptReason, ProcedureCall, ProcedureOutcome,
     ProcedureResult, Reservation, SuspendableInstance, Suspended, Transactions,
@@ -136,8 +136,7 @@ fn tick(state: &mut State) -> wasmtime::Result<UpdateDeadline> {
     if !state.env.has_transaction() {
         return Ok(UpdateDeadline::Yield(1));
     }
-    state.transaction_ticks_left = state.transaction_ticks_left.saturating_sub(1);
-    if state.transaction_ticks_left == 0 {
+    if clock::now() >= state.transaction_end_tick {
         let trap = InterruptReason::TransactionTime.trap(state.env.limits());
         return Err(wasmtime::Error::new(trap));
     }

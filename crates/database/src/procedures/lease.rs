@@ -46,7 +46,7 @@ impl Drop for Lease {
 
 /// What the writer has for loans: one transaction at a time is lent.
 pub(crate) struct Loans {
-    back: SyncSender<Returned>,
+    /// Of the present loan. Its lease alone has the sender: if the tables are lost, the writer hears it.
     pub returned: Receiver<Returned>,
     /// In the place of the tables while they are lent.
     spare: Option<Datastore>,
@@ -54,10 +54,8 @@ pub(crate) struct Loans {
 
 impl Default for Loans {
     fn default() -> Loans {
-        let (back, returned) = sync_channel(1);
         Loans {
-            back,
-            returned,
+            returned: sync_channel(1).1,
             spare: None,
         }
     }
@@ -66,10 +64,12 @@ impl Default for Loans {
 impl Loans {
     /// Takes the tables, and leaves the spare ones.
     pub fn lend(&mut self, tables: &mut Datastore) -> Lease {
+        let (back, returned) = sync_channel(1);
+        self.returned = returned;
         let spare = self.spare.take().unwrap_or_default();
         Lease {
             datastore: Some(std::mem::replace(tables, spare)),
-            back: self.back.clone(),
+            back,
         }
     }
 

@@ -1,15 +1,21 @@
 //! Whether a function of a WebAssembly module begins on the writer.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
 
 /// So many calls of a function begin beside the writer after one that began on it and held it up for too long.
 const BESIDE_CALLS: u32 = 32;
 
-/// What is known of how a function runs.
+/// A call that took no longer on the writer is brief.
+const BRIEF_MAX: Duration = Duration::from_millis(1);
+
+/// What is known of how a function runs. Only the writer changes it.
 #[derive(Debug, Default)]
 pub(crate) struct Pace {
-    /// So many more calls begin beside the writer. Only the writer changes it.
+    /// So many more calls begin beside the writer.
     beside: AtomicU32,
+    /// The last call that began on the writer was brief.
+    brief: AtomicBool,
 }
 
 impl Pace {
@@ -21,9 +27,16 @@ impl Pace {
         beside == 0
     }
 
-    /// One that began there held it up for too long.
-    pub fn note_long(&self) {
-        self.beside.store(BESIDE_CALLS, Ordering::Relaxed);
+    pub fn was_brief(&self) -> bool {
+        self.brief.load(Ordering::Relaxed)
+    }
+
+    /// A call that began on the writer was there for so long, which may be too long.
+    pub fn note(&self, took: Duration, is_long: bool) {
+        self.brief.store(took <= BRIEF_MAX, Ordering::Relaxed);
+        if is_long {
+            self.beside.store(BESIDE_CALLS, Ordering::Relaxed);
+        }
     }
 }
 
@@ -35,7 +48,10 @@ mod tests {
     fn a_function_loses_its_place_on_the_writer_for_a_while() {
         let pace = Pace::default();
         assert!(pace.begins_on_writer() && pace.begins_on_writer());
-        pace.note_long();
+        pace.note(BRIEF_MAX, false);
+        assert!(pace.was_brief() && pace.begins_on_writer());
+        pace.note(BRIEF_MAX * 3, true);
+        assert!(!pace.was_brief());
         let calls = std::iter::repeat_with(|| pace.begins_on_writer());
         assert_eq!(calls.take_while(|begins| !begins).count(), 32);
         assert!(pace.begins_on_writer());

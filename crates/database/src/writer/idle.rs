@@ -34,7 +34,7 @@ impl Writer {
         }
         timers.set(Timer::Rest, None);
         if !self.state.has_worked {
-            self.guest.instance.rest();
+            self.guest.rest();
         }
     }
 }

@@ -32,6 +32,8 @@ use tokio::sync::oneshot;
 /// A call that begins on the writer leaves it at the second tick while it computes. (A thread that had no processor for a while sees
 /// one tick.) Its transactions have so long, and the last one is run to its end.
 const TICKS_MAX: u32 = 2;
+/// So long it may compute outside of its transactions.
+const COMPUTES_MAX: Duration = Duration::from_millis(2);
 const TURN_MAX: Duration = Duration::from_millis(100);
 /// Why the tables are there after a loan.
 const GIVEN_BACK: &str = "a lease gives the tables back whatever happens";
@@ -130,6 +132,10 @@ impl Writer {
             Ok(None) => {}
             Ok(Some(fiber)) => {
                 self.stop_run();
+                // Answers that are ready do not wait for a call that may take its whole turn.
+                if !fiber.pace().was_brief() {
+                    self.end_round();
+                }
                 self.run_fiber(fiber, false, TURN_MAX);
             }
             Err((full, job)) => {
@@ -175,12 +181,18 @@ impl Writer {
     fn run_fiber(&mut self, mut fiber: Fiber, mut is_lent: bool, turn: Duration) {
         let (started, pace) = (self.now_instant(), fiber.pace());
         let is_over = |writer: &Writer| writer.now_instant() - started >= turn;
-        let mut ticks = 0;
+        let (mut ticks, mut computed) = (0, Duration::ZERO);
         let ended = loop {
+            let polled_at = self.now_instant();
             let polled = fiber.poll();
             if std::mem::take(&mut is_lent) {
                 let back = self.state.loans.returned.try_recv();
                 self.take_back(back.expect(GIVEN_BACK), fiber.control());
+                if self.round_is_full() {
+                    self.end_round();
+                }
+            } else {
+                computed += self.now_instant() - polled_at;
             }
             if let Poll::Ready(ended) = polled {
                 break Some(ended);
@@ -205,8 +217,9 @@ impl Writer {
             }
         };
         let now = self.now_instant();
-        if !turn.is_zero() && (ticks >= TICKS_MAX || now - started >= turn) {
-            pace.note_long();
+        if !turn.is_zero() {
+            let is_long = ticks >= TICKS_MAX || computed >= COMPUTES_MAX || now - started >= turn;
+            pace.note(now - started, is_long);
         }
         self.note_unsent(started, now);
         if let Some(ended) = ended {
@@ -241,6 +254,11 @@ impl Writer {
     fn lend(&mut self, request: LeaseRequest) -> bool {
         if let Err(reason) = self.may_have_tables(request.tables_version) {
             request.answer(Err(reason));
+            return false;
+        }
+        if let Some(reason) = request.control.reason() {
+            let trap = reason.trap(&self.shared.options.limits.host);
+            request.answer(Err(trap.to_string()));
             return false;
         }
         request.control.saw(self.next_offset);
