@@ -80,7 +80,7 @@ fn stop(shared: &Shared, reason: ShutdownReason) -> oneshot::Receiver<()> {
         code: 1001,
         reason: reason.text().to_owned(),
         is_opened_again: reason == ShutdownReason::ServerStop,
-        done,
+        done: vec![done],
     };
     // Without a writer, what is returned is closed.
     let _ = shared.inbox.command(Command::Stop(stop));

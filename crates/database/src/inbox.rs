@@ -206,7 +206,8 @@ pub(crate) struct Stop {
     pub reason: String,
     /// What is there is wanted again, and soon.
     pub is_opened_again: bool,
-    pub done: oneshot::Sender<()>,
+    /// Told when the database has ended. The first request decides how it ends; later ones wait here too.
+    pub done: Vec<oneshot::Sender<()>>,
 }
 
 /// What a round of building an index has come to.

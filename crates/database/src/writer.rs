@@ -218,7 +218,10 @@ impl Writer {
                 let _ = reply.send((frozen, self.module.def().clone()));
                 drop(permit);
             }
-            Command::Stop(stop) => self.state.stop = Some(stop),
+            Command::Stop(stop) => match &mut self.state.stop {
+                Some(first) => first.done.extend(stop.done),
+                first => *first = Some(stop),
+            },
         }
     }
 

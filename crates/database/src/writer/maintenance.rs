@@ -88,14 +88,9 @@ impl Writer {
         self.inbox.close();
         self.shared.close();
         let (code, reason, is_opened_again, done) = match self.state.stop.take() {
-            Some(stop) => (
-                stop.code,
-                stop.reason,
-                stop.is_opened_again,
-                Some(stop.done),
-            ),
-            None if self.state.failed => (1011, FAILED_TEXT.to_owned(), false, None),
-            None => (1001, "module exited".to_owned(), false, None),
+            Some(stop) => (stop.code, stop.reason, stop.is_opened_again, stop.done),
+            None if self.state.failed => (1011, FAILED_TEXT.to_owned(), false, Vec::new()),
+            None => (1001, "module exited".to_owned(), false, Vec::new()),
         };
         self.end_round();
         self.shared.log.flush();
@@ -123,7 +118,7 @@ impl Writer {
             let state = || self.datastore.snapshot();
             snapshot::write_at_stop(&self.shared, state, log.as_mut(), log_bytes);
         }
-        if let Some(done) = done {
+        for done in done {
             let _ = done.send(());
         }
     }
