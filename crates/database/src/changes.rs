@@ -6,6 +6,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use lightcone_engine::record::{Group, GroupKind, Record, Records};
 use lightcone_engine::{is_hidden, Catalog, Change, RecoveryError};
@@ -18,7 +19,7 @@ use lightcone_types::{AlgebraicType, AlgebraicValue, DecodeError, ProductType, R
 use tokio::sync::{OwnedSemaphorePermit, TryAcquireError};
 
 use crate::budget::{HeldBytes, HeldMemory, Holder};
-use crate::error::ChangesError;
+use crate::error::{ChangesError, Exceeded};
 use crate::handle::DatabaseHandle;
 use crate::shared::Shared;
 
@@ -76,6 +77,8 @@ pub struct Changes {
     frame: Frame,
     /// What was told so far, and is in the catalog.
     place: Place,
+    /// Where the stream ends, if it does not follow.
+    end: Option<LogOffset>,
     tables: Tables,
     /// Why nothing comes behind what was told.
     failed: Option<ChangesError>,
@@ -88,6 +91,8 @@ pub struct Changes {
 #[derive(Default)]
 struct Frame {
     payload: Vec<u8>,
+    /// For what the client may have: its rows are not told, and it counts as nothing.
+    is_too_large: bool,
     /// Of the next record.
     position: usize,
     offset: LogOffset,
@@ -107,7 +112,8 @@ impl Tables {
 }
 
 impl DatabaseHandle {
-    /// Opens a stream of the changes from a place on, or from now on; of these tables, or of all.
+    /// Opens a stream of the changes from a place on, or from now on; of these tables, or of all. If it does not follow, it ends with
+    /// what is durable now.
     ///
     /// # Errors
     /// The place is not in the log any more, there is no such table, or no room for one more stream.
@@ -115,6 +121,7 @@ impl DatabaseHandle {
         &self,
         from: Option<Place>,
         tables: Vec<String>,
+        follows: bool,
     ) -> Result<Changes, ChangesError> {
         let turn = self.shared.changes.clone().try_acquire_owned();
         let turn = turn.map_err(|error| match error {
@@ -124,7 +131,7 @@ impl DatabaseHandle {
             },
         })?;
         let (shared, holder) = (self.shared.clone(), self.holder());
-        let open = move || Changes::open(&shared, from, Tables(tables), holder, turn);
+        let open = move || Changes::open(&shared, (from, follows), Tables(tables), holder, turn);
         let opened = self.shared.elsewhere(open).await;
         opened.unwrap_or(Err(ChangesError::Gone))
     }
@@ -133,7 +140,7 @@ impl DatabaseHandle {
 impl Changes {
     fn open(
         shared: &Shared,
-        from: Option<Place>,
+        (from, follows): (Option<Place>, bool),
         tables: Tables,
         holder: Holder,
         turn: OwnedSemaphorePermit,
@@ -170,6 +177,7 @@ impl Changes {
             reader,
             frame: Frame::default(),
             place: Place { offset, hash: None },
+            end: (!follows).then_some(end),
             tables,
             failed: None,
             memory: holder.memory(),
@@ -219,7 +227,7 @@ impl Changes {
         out + "]}\n\n"
     }
 
-    /// Events of the next transactions, and whether these are all that are durable now. Blocks for a bounded piece of work.
+    /// Events of the next transactions, and whether these are all that are durable now, or that the stream has. Blocks for a bounded piece of work.
     ///
     /// # Errors
     /// The log, or the memory of the client. All before it was told.
@@ -229,6 +237,10 @@ impl Changes {
             return Err(error);
         }
         while out.len() < TEXT_BYTES && bytes < READ_BYTES && !is_all {
+            if self.end.is_some_and(|end| self.place.offset >= end) {
+                is_all = true;
+                break;
+            }
             let position = self.frame.position;
             match self.step(Some(&mut out)) {
                 Ok(goes_on) => is_all = !goes_on,
@@ -241,7 +253,7 @@ impl Changes {
         }
         out.shrink_to_fit();
         self.catalog_bytes = self.catalog.heap_bytes();
-        if let Err(exceeded) = self.memory.count(self.bytes()) {
+        if let Err(exceeded) = self.count() {
             self.failed.get_or_insert(exceeded.into());
         }
         match self.failed.take() {
@@ -263,13 +275,32 @@ impl Changes {
     }
 
     fn bytes(&self) -> usize {
-        self.catalog_bytes + self.frame.payload.capacity()
+        let frame = match self.frame.is_too_large {
+            true => 0,
+            false => self.frame.payload.capacity(),
+        };
+        self.catalog_bytes + frame
+    }
+
+    /// Counts the frame, or finds it too large for the client: it must not keep him from what is behind it.
+    fn count(&mut self) -> Result<(), Exceeded> {
+        match self.memory.count(self.bytes()) {
+            Err(Exceeded::Client { .. }) if !self.frame.is_too_large => {
+                self.frame.is_too_large = true;
+                self.memory.count(self.bytes())
+            }
+            counted => counted,
+        }
     }
 
     /// Goes on by one record, and appends its event, if it is wanted. False: all that is durable was read.
     fn step(&mut self, out: Option<&mut String>) -> Result<bool, ChangesError> {
-        if self.frame.position == self.frame.payload.len() && !self.read_frame(out.is_some())? {
+        if self.frame.position == self.frame.payload.len() && !self.read_frame()? {
             return Ok(false);
+        }
+        // What is only passed over counts as nothing.
+        if out.is_some() {
+            self.count()?;
         }
         let bytes = self.bytes();
         let Changes {
@@ -308,8 +339,9 @@ impl Changes {
             return Ok(true);
         };
         let head = (offset, *place, frame.committed);
-        let count = |text: usize| Ok(memory.count(bytes + text)?);
+        let count = |text: usize| memory.count(bytes + text);
         let mut event = Event::begin(out, tables, head, count);
+        event.is_short = frame.is_too_large;
         let told = catalog.follow(offset, &record, |catalog, change| {
             event.tell(catalog, change)
         });
@@ -317,20 +349,15 @@ impl Changes {
         told.map(|()| true)
     }
 
-    /// What is only passed over counts as nothing: else a frame that is too large for the client could not be.
-    fn read_frame(&mut self, is_counted: bool) -> Result<bool, ChangesError> {
+    fn read_frame(&mut self) -> Result<bool, ChangesError> {
         self.frame.payload = Vec::new();
         self.frame.position = 0;
         let Some(frame) = self.reader.next()? else {
             return Ok(false);
         };
-        if is_counted {
-            // The reader has it, and this is to have it too.
-            let bytes = self.catalog_bytes + 2 * frame.payload.len();
-            self.memory.count(bytes)?;
-        }
         self.frame = Frame {
             payload: frame.payload.to_vec(),
+            is_too_large: false,
             position: 0,
             offset: frame.first_offset,
             hash: frame.hash,
@@ -363,13 +390,16 @@ struct Event<'e, Count> {
     tables: &'e Tables,
     offset: LogOffset,
     start: usize,
-    has_changes: bool,
+    /// Where its changes begin; of rows with their table.
+    changes: Vec<(usize, Option<Arc<TableSchema>>)>,
+    /// Rows are more than the client may have: only their tables are told.
+    is_short: bool,
     /// What the text takes, as far as it is counted.
     counted: usize,
     count: Count,
 }
 
-impl<'e, Count: FnMut(usize) -> Result<(), ChangesError>> Event<'e, Count> {
+impl<'e, Count: FnMut(usize) -> Result<(), Exceeded>> Event<'e, Count> {
     fn begin(
         out: &'e mut String,
         tables: &'e Tables,
@@ -383,7 +413,8 @@ impl<'e, Count: FnMut(usize) -> Result<(), ChangesError>> Event<'e, Count> {
             tables,
             offset,
             start,
-            has_changes: false,
+            changes: Vec::new(),
+            is_short: false,
             counted: 0,
             count,
         }
@@ -391,7 +422,7 @@ impl<'e, Count: FnMut(usize) -> Result<(), ChangesError>> Event<'e, Count> {
 
     /// Without a change that is told, or not whole, it is none.
     fn end(self, is_whole: bool) {
-        match self.has_changes && is_whole {
+        match !self.changes.is_empty() && is_whole {
             true => self.out.push_str("]}\n\n"),
             false => self.out.truncate(self.start),
         }
@@ -414,14 +445,47 @@ impl<'e, Count: FnMut(usize) -> Result<(), ChangesError>> Event<'e, Count> {
         }
     }
 
-    /// Begins a change of a table.
-    fn next(&mut self, table: &str, schema: Option<&TableSchema>) {
-        self.out.push_str(if self.has_changes { "," } else { "" });
-        self.has_changes = true;
-        write_table(table, schema, self.out);
+    /// Begins a change, which is of rows of this table.
+    fn next(&mut self, rows_of: Option<&Arc<TableSchema>>) {
+        let is_first = self.changes.is_empty();
+        self.out.push_str(if is_first { "" } else { "," });
+        self.changes.push((self.out.len(), rows_of.cloned()));
     }
 
-    fn rows(&mut self, schema: &TableSchema, group: &Group<'_>) -> Result<(), ChangesError> {
+    /// Leaves out all rows.
+    fn shorten(&mut self) {
+        self.is_short = true;
+        let told = std::mem::take(self.out);
+        let changes = std::mem::take(&mut self.changes);
+        let head = changes.first().map_or(told.len(), |(start, _)| *start);
+        self.out.push_str(&told[..head]);
+        for (nth, (start, rows_of)) in changes.iter().enumerate() {
+            if let Some(schema) = rows_of {
+                self.unknown_rows(schema);
+                continue;
+            }
+            // A comma is before the next one.
+            let end = changes.get(nth + 1).map_or(told.len(), |next| next.0 - 1);
+            self.next(None);
+            self.out.push_str(&told[*start..end]);
+        }
+    }
+
+    /// Says once of a table that its rows are not told.
+    fn unknown_rows(&mut self, schema: &Arc<TableSchema>) {
+        let mut tables = self.changes.iter().filter_map(|(_, table)| table.as_ref());
+        if !tables.any(|table| table.id == schema.id) {
+            self.next(Some(schema));
+            write_table(&schema.name, Some(schema), self.out);
+            self.out.push_str(",\"rows\":\"unknown\"}");
+        }
+    }
+
+    fn rows(&mut self, schema: &Arc<TableSchema>, group: &Group<'_>) -> Result<(), ChangesError> {
+        if self.is_short {
+            self.unknown_rows(schema);
+            return Ok(());
+        }
         let keys = group.key_columns(schema).unwrap_or_default();
         let keys: Vec<&ColumnSchema> = keys.iter().filter_map(|key| schema.column(*key)).collect();
         let all = || schema.columns.iter().collect();
@@ -432,7 +496,8 @@ impl<'e, Count: FnMut(usize) -> Result<(), ChangesError>> Event<'e, Count> {
             GroupKind::Event => ("event", all(), false),
             _ => ("insert", all(), false),
         };
-        self.next(&schema.name, None);
+        self.next(Some(schema));
+        write_table(&schema.name, None, self.out);
         if has_key {
             self.out.push_str(",\"key\":[");
             for (nth, key) in keys.iter().enumerate() {
@@ -449,7 +514,13 @@ impl<'e, Count: FnMut(usize) -> Result<(), ChangesError>> Event<'e, Count> {
             value_to_json_named(&Typespace::default(), &ty, &row, self.out);
             if self.out.capacity() > self.counted {
                 self.counted = self.out.capacity();
-                (self.count)(self.counted)?;
+                match (self.count)(self.counted) {
+                    Err(Exceeded::Client { .. }) => {
+                        self.shorten();
+                        return Ok(());
+                    }
+                    counted => counted?,
+                }
             }
         }
         self.out.push_str("]}");
@@ -472,7 +543,8 @@ impl<'e, Count: FnMut(usize) -> Result<(), ChangesError>> Event<'e, Count> {
                 schemas.any(|schema| schema.name == was && tables.contain(schema))
             };
             if let Some(was) = was.filter(|was| !has_name(&was.name)) {
-                self.next(&was.name, None);
+                self.next(None);
+                write_table(&was.name, None, self.out);
                 self.out.push_str(",\"schema\":null}");
             }
             return Ok(());
@@ -487,7 +559,8 @@ impl<'e, Count: FnMut(usize) -> Result<(), ChangesError>> Event<'e, Count> {
             // They are those of a table that is not told of.
             _ => (None, "unknown"),
         };
-        self.next(&schema.name, Some(schema));
+        self.next(None);
+        write_table(&schema.name, Some(schema), self.out);
         self.out.push_str(&format!(",\"rows\":\"{rows}\""));
         if let Some(old) = old.filter(|old| old.name != schema.name) {
             self.out.push_str(",\"was\":");

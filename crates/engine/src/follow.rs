@@ -22,7 +22,7 @@ pub struct Catalog(Datastore);
 /// A part of what a record says, in its order.
 pub enum Change<'a> {
     /// Rows or keys of a table that is like this now.
-    Rows(&'a TableSchema, &'a Group<'a>),
+    Rows(&'a Arc<TableSchema>, &'a Group<'a>),
     /// A table was made, became another one, or is gone.
     Table {
         before: Option<Arc<TableSchema>>,

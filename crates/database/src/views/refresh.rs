@@ -39,7 +39,9 @@ impl Views {
         for number in std::mem::take(&mut self.concerned) {
             let instance = self.instance_mut(number);
             instance.queued = Queued::No;
-            if !instance.is_failing {
+            if instance.is_failing {
+                self.try_later(number);
+            } else {
                 self.wait(host, number, messages);
             }
         }
@@ -248,8 +250,9 @@ impl Views {
         self.evaluated(host, number, started, result, messages);
     }
 
-    /// An index on a table is there that is wanted: queries without it are evaluated again, and are kept up to date from then on.
-    pub fn index_is_there(&mut self, table: TableId) {
+    /// Indexes that are wanted on a table are there, or may be built again: queries without them are evaluated again, and are kept
+    /// up to date from then on.
+    pub fn try_indexes_again(&mut self, table: TableId) {
         for (number, instance) in (0..).zip(&mut self.instances) {
             let Some(instance) = instance.as_mut() else {
                 continue;

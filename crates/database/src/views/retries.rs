@@ -51,7 +51,13 @@ impl Views {
             self.evaluate(host, datastore, number, messages);
             return;
         }
+        self.try_later(number);
+    }
+
+    /// An instance that fails is to be evaluated again when its view may be.
+    pub(super) fn try_later(&mut self, number: u32) {
         let instance = self.instance_mut(number);
+        let view = instance.key.table;
         if !std::mem::replace(&mut instance.is_overdue, true) {
             self.failures.push(view, number);
         }

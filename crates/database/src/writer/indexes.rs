@@ -2,7 +2,7 @@
 //! and taken over here when they have caught up.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use lightcone_schema::TableSchema;
 use lightcone_table::{CurrentTables, IndexChanges};
@@ -32,6 +32,8 @@ const ROUNDS_MAX: usize = 64;
 const WAITS_MAX: u32 = 8;
 /// A new index is held so long for those who have waited for it.
 const HELD_FOR_WAITERS: Duration = Duration::from_secs(2);
+/// After a building that was given up, views ask for their index again.
+const TRIED_AGAIN_AFTER: Duration = Duration::from_secs(60);
 
 impl Writer {
     /// Makes sure that the indexes are there that a set needs, or may be built at once when it is made a live one. Otherwise gives the
@@ -133,15 +135,15 @@ impl Writer {
         build.rounds += 1;
         let may_go_on = build.rounds <= ROUNDS_MAX;
         let changes = self.datastore.take_index_changes(place.0, place.1);
+        let now = self.shared.environment().instant();
         match (built.index, changes) {
             (Some(mut index), Some(changes)) if changes.len() <= CAUGHT_UP_CHANGES_MAX => {
                 index.apply(&changes, 0, usize::MAX);
                 let unused = self.datastore.take_index(place.0, place.1, index);
-                let now = self.shared.environment().instant();
                 self.state.indexes.ready.push((place.0, place.1, now));
                 self.drop_elsewhere(unused);
-                self.state.views.index_is_there(place.0);
-                self.state.indexes.end(built.number);
+                self.state.views.try_indexes_again(place.0);
+                self.state.indexes.end(built.number, now);
             }
             (Some(index), Some(changes)) if may_go_on => {
                 let built = Built {
@@ -153,7 +155,11 @@ impl Writer {
             (index, _) => {
                 self.datastore.give_up_index(place.0, place.1);
                 self.drop_elsewhere(index);
-                self.state.indexes.end(built.number);
+                let indexes = &mut self.state.indexes;
+                indexes.end(built.number, now);
+                if !indexes.given_up.iter().any(|(table, _)| *table == place.0) {
+                    indexes.given_up.push((place.0, now));
+                }
             }
         }
     }
@@ -178,18 +184,30 @@ impl Writer {
             let table = self.datastore.table(place.0);
             let mut builds = self.state.indexes.builds.iter();
             if table.is_some_and(|table| table.index_on(place.1).is_some()) {
-                self.state.views.index_is_there(place.0);
+                self.state.views.try_indexes_again(place.0);
             } else if !builds.any(|build| build.is_of(place)) {
                 let owner = self.shared.options.owner;
                 self.begin_index(place, owner, None);
             }
         }
-        if self.state.indexes.ready.is_empty() {
+        let (datastore, indexes) = (&mut self.datastore, &mut self.state.indexes);
+        if indexes.ready.is_empty() && indexes.given_up.is_empty() {
             return;
         }
         let now = self.shared.environment().instant();
-        let (datastore, ready) = (&mut self.datastore, &mut self.state.indexes.ready);
-        ready.retain(|(table, column, since)| {
+        let views = &mut self.state.views;
+        indexes.given_up.retain(|(table, since)| {
+            let is_new = now.saturating_duration_since(*since) < TRIED_AGAIN_AFTER;
+            if !is_new {
+                views.try_indexes_again(*table);
+            }
+            is_new
+        });
+        // Who waits for one more index needs those that are ready, too.
+        if !indexes.builds.is_empty() {
+            return;
+        }
+        indexes.ready.retain(|(table, column, since)| {
             let is_new = now.saturating_duration_since(*since) < HELD_FOR_WAITERS;
             if !is_new {
                 datastore.release_index(*table, *column);
@@ -213,8 +231,10 @@ impl ClientIndexes {
         end
     }
 
-    fn end(&mut self, number: u64) {
+    /// Who has waited needs those that were ready before, too.
+    fn end(&mut self, number: u64, now: Instant) {
         self.builds.retain(|build| build.number != number);
+        self.ready.iter_mut().for_each(|(_, _, since)| *since = now);
     }
 
     /// The tables are others: what is built belongs to none.

@@ -112,6 +112,8 @@ pub(super) struct ClientIndexes {
     pub builds_so_far: u64,
     /// Held for those who have waited for them, since when.
     pub ready: Vec<(TableId, ColId, Instant)>,
+    /// Tables on which an index could not be built, since when.
+    pub given_up: Vec<(TableId, Instant)>,
 }
 
 /// An index that is being built.

@@ -131,7 +131,7 @@ fn tell(tables: &mut BTreeMap<TableId, (Arc<TableSchema>, Vec<Row>)>, change: Ch
     match change {
         Change::Rows(schema, group) => {
             let (known, rows) = tables.get_mut(&schema.id).expect("it was told of");
-            assert_eq!(**known, *schema);
+            assert_eq!(*known, *schema);
             change_rows(rows, schema, group);
         }
         Change::Table {

@@ -47,7 +47,8 @@ pub(super) async fn changes(
     let tables = query.text("tables")?.into_iter();
     let tables = tables.flat_map(|names| names.split(',').map(str::to_owned));
     let running = state.node.databases.get(&record).await?;
-    let changes = running.handle.changes(from, tables.collect()).await?;
+    let changes = running.handle.changes(from, tables.collect(), follows);
+    let changes = changes.await?;
     let holder = changes.holder();
     let beginning = holder.hold(changes.beginning().into_bytes())?;
     let following = Following {
