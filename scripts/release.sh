@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes the files of a release in DIRECTORY (target/release in the cache): a tarball and a Debian package for this platform, the npm packages,
-# the SBOM, and SHA256SUMS of all. docs/releasing.md says what becomes of them.
+# the SBOM, and SHA256SUMS of all of this version. docs/releasing.md says what becomes of them.
 #
 #   release.sh [--program FILE] [--fast] [DIRECTORY]
 #
@@ -44,6 +44,8 @@ pack() {
 say "bill of materials, licences"
 files=$work/lightcone-$version-$platform
 mv "$work/installed/bin" "$files"
+# `spacetime init` names it in projects, until npm's registry has it.
+install -Dm 644 -t "$files/lib/lightcone" "$work/installed/lib/lightcone/lightcone.tgz"
 case $("$files/spacetime" --version) in
 *"run on V8"*) features=lightcone-cli/v8,lightcone-cli/bundler ;;
 *) features=lightcone-cli/quickjs,lightcone-cli/bundler ;;
@@ -61,6 +63,8 @@ scripts/sdk.sh build
 mkdir -p "$work/package/bin"
 cp "$files"/spacetime* "$work/package/bin/"
 cp "$files"/{LICENSE,THIRD-PARTY-LICENSES,sbom.cdx.json} "$work/package/"
+libc=
+[ "${platform%-*}" != linux ] || libc='"libc": ["glibc"],'
 cat >"$work/package/package.json" <<EOF
 {
   "name": "@lightcone/$platform",
@@ -69,7 +73,7 @@ cat >"$work/package/package.json" <<EOF
   "license": "Apache-2.0",
   "os": ["${platform%-*}"],
   "cpu": ["${platform#*-}"],
-  "libc": ["glibc"],
+  $libc
   "preferUnplugged": true
 }
 EOF
@@ -95,12 +99,13 @@ if command -v dpkg-deb >/dev/null 2>&1; then
     need dpkg-shlibdeps dpkg-dev
     deb=$work/deb
     install -Dt "$deb/usr/bin" "$files"/spacetime*
+    install -Dm 644 -t "$deb/usr/lib/lightcone" "$files/lib/lightcone/lightcone.tgz"
     install -Dm 644 -t "$deb/usr/lib/systemd/system" packaging/debian/lightcone.service
     install -Dm 644 -t "$deb/usr/share/doc/lightcone" packaging/debian/copyright "$files"/{THIRD-PARTY-LICENSES,sbom.cdx.json}
     install -Dt "$deb/DEBIAN" packaging/debian/{postinst,prerm,postrm}
     mkdir "$work/debian"
     touch "$work/debian/control"
-    libraries=$(cd "$work" && dpkg-shlibdeps -O deb/usr/bin/* 2>/dev/null | sed 's/^shlibs:Depends=//')
+    libraries=$(cd "$work" && dpkg-shlibdeps -O deb/usr/bin/* | sed 's/^shlibs:Depends=//')
     cat >"$deb/DEBIAN/control" <<EOF
 Package: lightcone
 Version: $version
@@ -118,6 +123,8 @@ EOF
     dpkg-deb --root-owner-group "${deb_compression[@]}" --build "$deb" "$out" >/dev/null
 fi
 
-(cd "$out" && find . -maxdepth 1 -type f ! -name SHA256SUMS -printf '%P\n' | sort | xargs sha256sum >SHA256SUMS)
+# Other versions may lie there, too.
+ours="[-_]${version//./\\.}(\.tgz|[-_][a-z0-9]+(-[a-z0-9]+)?\.(tar\.gz|deb|cdx\.json))\$"
+(cd "$out" && find . -maxdepth 1 -type f -printf '%P\n' | grep -E -- "$ours" | sort | xargs sha256sum >SHA256SUMS)
 say "the release is in $out"
 ls -l "$out" >&2

@@ -227,7 +227,8 @@ impl Changes {
         out + "]}\n\n"
     }
 
-    /// Events of the next transactions, and whether these are all that are durable now, or that the stream has. Blocks for a bounded piece of work.
+    /// Events of the next transactions, and whether these are all that are durable now, or that the stream has. Blocks for a bounded
+    /// piece of work.
     ///
     /// # Errors
     /// The log, or the memory of the client. All before it was told.

@@ -7,7 +7,7 @@ use std::path::Path;
 use common::requests::until;
 use common::{caller, create, open, options, Client, OWNER, STRANGER};
 use lightcone_database::{
-    CallArgs, CallError, DatabaseHandle, JsonRows, Rights, ShutdownReason, SqlError,
+    CallArgs, CallError, Changes, DatabaseHandle, JsonRows, Rights, ShutdownReason, SqlError,
 };
 
 async fn call(database: &DatabaseHandle, function: &str, args: &str) -> Result<(), CallError> {
@@ -84,6 +84,34 @@ async fn requests_that_do_not_reach_the_module_come_and_go() {
         SqlError::ConnectRejected(text) if text == "you are banned"
     ));
     assert_eq!(events(&database).await.len(), 8);
+    database.shutdown(ShutdownReason::ServerStop).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn changes_that_are_not_followed_end_where_they_were_opened() {
+    fn told(changes: &mut Changes) -> String {
+        let mut told = Vec::new();
+        loop {
+            let (text, is_all) = changes.read().expect("changes");
+            told.extend_from_slice(text.as_ref());
+            if is_all {
+                return String::from_utf8(told).expect("UTF-8");
+            }
+        }
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let database = create(options(directory.path()), "coverage").await;
+    let open = || database.changes("0".parse().ok(), Vec::new(), false);
+    let mut before = open().await.expect("a stream");
+    let _ = call(&database, "no_such_function", "[]").await;
+    // It is durable.
+    assert_eq!(events(&database).await.len(), 2);
+    let before = told(&mut before);
+    let after = told(&mut open().await.expect("a stream"));
+    assert!(
+        after.starts_with(&before) && after.len() > before.len(),
+        "{before} {after}"
+    );
     database.shutdown(ShutdownReason::ServerStop).await;
 }
 

@@ -168,3 +168,35 @@ impl IndexBuilding {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::items::Items;
+
+    #[test]
+    fn views_want_all_indexes_on_large_tables_at_once() {
+        let items = Items::new(BUILT_AT_ONCE_ROWS_MAX as u32 + 1, 1);
+        let table = items.datastore.table_id_from_name("items").expect("items");
+        let schema = items.datastore.schema(table).expect("items");
+        // Nothing is left of what may be built on the writer.
+        let mut indexes = IndexBuilding {
+            rows: INDEX_ROWS_MAX,
+            ..IndexBuilding::default()
+        };
+        let columns = || [ColId(1), ColId(2)].map(|column| (schema, column));
+        let (no_rules, now) = (RuleColumns::default(), Instant::now());
+        let mut check = |user| {
+            let columns = columns().into_iter();
+            indexes.check(&items.datastore, columns, user, now)
+        };
+        assert!(check(IndexUser::Client(&no_rules)).is_err());
+        assert!(check(IndexUser::Module).is_err());
+        let wanted = [indexes.next_wanted(), indexes.next_wanted()];
+        assert_eq!(
+            wanted,
+            [ColId(2), ColId(1)].map(|column| Some((table, column)))
+        );
+        assert_eq!(indexes.next_wanted(), None);
+    }
+}

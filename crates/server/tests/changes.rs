@@ -516,7 +516,8 @@ async fn of_what_a_client_may_not_hold_only_the_tables_are_told() {
     fixture.add("person", 3, "small").await;
     let (_, told) = fixture.all("?from=1&tables=person").await;
     let told: Vec<Value> = told.iter().map(|event| changes(event).clone()).collect();
-    let insert = |id| json!([{ "table": "person", "insert": [{ "id": id, "name": "small" }] }]);
+    let insert =
+        |id: u32| json!([{ "table": "person", "insert": [{ "id": id, "name": "small" }] }]);
     let unknown = json!([{ "table": "person", "schema": columns(&PERSON), "primary_key": "id", "rows": "unknown" }]);
     assert_eq!(told, [insert(1), unknown, insert(3)]);
 }

@@ -18,7 +18,12 @@ function program() {
 
 /** Runs `spacetime` with these arguments in this process's terminal; the process ends as it does. */
 export function run(args) {
-  const child = spawn(program(), args, { stdio: "inherit" });
+  const file = program();
+  const child = spawn(file, args, { stdio: "inherit" });
+  child.on("error", (error) => {
+    console.error(`Error: ${file} cannot be run: ${error.message}`);
+    process.exit(1);
+  });
   // A terminal sends Ctrl-C to both; what only this process is sent is passed on.
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => child.kill(signal));
   child.on("exit", (code, signal) => process.exit(code ?? 128 + constants.signals[signal]));

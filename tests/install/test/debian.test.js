@@ -35,6 +35,7 @@ test("the package is installed, serves as its own user, and is purged", { skip }
   );
   for (const name of ["copyright", "THIRD-PARTY-LICENSES", "sbom.cdx.json"])
     assert.ok(existsSync(`/usr/share/doc/lightcone/${name}`));
+  assert.ok(existsSync("/usr/lib/lightcone/lightcone.tgz"), "projects that it makes name the SDK");
 
   const command = /^ExecStart=(.*)$/m.exec(readFileSync(UNIT, "utf8"))[1].split(" ");
   const asItsUser = ["--reuid", "lightcone", "--regid", "lightcone", "--clear-groups", "--", ...command];

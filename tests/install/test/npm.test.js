@@ -55,7 +55,7 @@ test("npx lightcone, npm create lightcone, and a project that has its own", asyn
     const time = seconds();
     t.diagnostic(`the first call is answered after ${time.toFixed(1)} s`);
     // A machine that has much else to do proves nothing.
-    if (loadavg()[0] < 2 * availableParallelism()) assert.ok(time < FIRST_CALL_SECONDS_MAX);
+    if (loadavg()[0] < availableParallelism()) assert.ok(time < FIRST_CALL_SECONDS_MAX);
     await server.stop();
     await assert.rejects(fetch(`${server.url}/v1/ping`), "the server ends with npx");
   });

@@ -1,7 +1,7 @@
 // The tarball, its checksum, and what is in it beside the programs.
 
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { file, firstCall, RELEASE, run, scratch, serve } from "../src/release.js";
@@ -20,6 +20,8 @@ test("the tarball is what its checksum says, its programs run, and its papers na
   for (const told of ["Address  http://127.0.0.1:", `Data     ${join(home, "root/data")}`, "Ctrl-C"])
     assert.ok(shown.includes(told), shown);
   await run(spacetime, [...root, "version", "install", "0.1.0", "--from", home]);
+
+  assert.ok(existsSync(join(home, "lib/lightcone/lightcone.tgz")), "projects that it makes name the SDK");
 
   const bill = JSON.parse(readFileSync(join(home, "sbom.cdx.json"), "utf8"));
   const part = (name) => bill.components.find((component) => component.name === name);

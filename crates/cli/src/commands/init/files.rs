@@ -169,14 +169,14 @@ fn compatible_range() -> String {
     )
 }
 
-/// The npm package `lightcone` as `make install` puts it beside this program, until npm's registry has it.
+/// The npm package `lightcone` as `make install` and the Debian package put it beside the `bin` of this program, and the tarball beside
+/// the program itself, until npm's registry has it.
 fn installed_sdk() -> Option<String> {
     let program = crate::paths::this_program().ok()?;
-    let file = program
-        .parent()?
-        .parent()?
-        .join("lib/lightcone/lightcone.tgz");
-    file.is_file().then(|| format!("file:{}", file.display()))
+    let places = program.ancestors().skip(1).take(2);
+    let mut files = places.map(|place| place.join("lib/lightcone/lightcone.tgz"));
+    let file = files.find(|file| file.is_file())?;
+    Some(format!("file:{}", file.display()))
 }
 
 fn npm_package(path: &Path, name: Option<&str>, plan: &Plan) -> Result<()> {
