@@ -109,7 +109,18 @@ impl Binder<'_> {
             return Err(format!("it consists of more than {PLANS_MAX} questions").into());
         }
         let (known, around) = (self.with.len(), self.extras.take());
-        for cte in query.with.iter().flat_map(|with| &with.cte_tables) {
+        let cte_tables = match &query.with {
+            None => &[][..],
+            Some(With {
+                with_token: _,
+                recursive,
+                cte_tables,
+            }) => {
+                refuse_if(*recursive, "WITH RECURSIVE")?;
+                &cte_tables[..]
+            }
+        };
+        for cte in cte_tables {
             let Cte {
                 alias,
                 query,
