@@ -178,7 +178,7 @@ const TEXT: Gives = Gives::A(Type::Text);
 const BOOL: Gives = Gives::A(Type::Bool);
 
 /// Names of functions, with `|` between them.
-const STRICT: [(&str, Gives, Strict); 18] = [
+static STRICT: [(&str, Gives, Strict); 18] = [
     ("round", Gives::First, |v| rounded(v, f64::round_ties_even)),
     ("floor", Gives::First, |v| rounded(v, f64::floor)),
     ("ceil|ceiling", Gives::First, |v| rounded(v, f64::ceil)),
@@ -230,7 +230,7 @@ const STRICT: [(&str, Gives, Strict); 18] = [
 ];
 
 /// The same of those that are called with NULLs, or refuse some values.
-const OTHERS: [(&str, Gives, Other); 13] = [
+static OTHERS: [(&str, Gives, Other); 13] = [
     ("coalesce", Gives::Common, |values| {
         let first = values.iter().find(|value| !value.is_null());
         Ok(first.cloned().into())
