@@ -109,7 +109,18 @@ impl Binder<'_> {
             return Err(format!("it consists of more than {PLANS_MAX} questions").into());
         }
         let (known, around) = (self.with.len(), self.extras.take());
-        for cte in query.with.iter().flat_map(|with| &with.cte_tables) {
+        let cte_tables = match &query.with {
+            None => &[][..],
+            Some(With {
+                with_token: _,
+                recursive,
+                cte_tables,
+            }) => {
+                refuse_if(*recursive, "WITH RECURSIVE")?;
+                &cte_tables[..]
+            }
+        };
+        for cte in cte_tables {
             let Cte {
                 alias,
                 query,
@@ -171,20 +182,27 @@ impl Binder<'_> {
         // Of one question, rows are ordered by whatever it reads; of several, by what comes out.
         let order = order_of(order_by.as_ref())?;
         let is_one = operations.is_empty();
-        let (mut columns, body, mut keys) =
+        let (mut columns, mut body, mut keys) =
             self.core(first, if is_one { order } else { &[] }, outer)?;
         let mut others = Vec::new();
         for (operation, core) in operations.into_iter().rev() {
-            let (of, body, _) = self.core(core, &[], outer)?;
+            let (of, mut other, _) = self.core(core, &[], outer)?;
             if of.len() != columns.len() {
                 return Err("each UNION query must have the same number of columns".into());
             }
-            for (column, (_, other)) in columns.iter_mut().zip(&of) {
-                if column.1 != *other {
-                    column.1 = common(&[&column.1, other].map(Type::operand));
+            for (at, ((_, ty), (_, of))) in columns.iter_mut().zip(&of).enumerate() {
+                if ty == of {
+                    continue;
                 }
+                // What is written out has the type of the other, unless it was already put together with one.
+                let first = match others.is_empty() {
+                    true => literal(&mut body, at),
+                    false => None,
+                };
+                let literals = [first, literal(&mut other, at)];
+                *ty = self.unified([ty.operand(), of.operand()], literals)?;
             }
-            others.push((operation, Plan::new(of, body)));
+            others.push((operation, Plan::new(of, other)));
         }
         if !is_one {
             keys = keys_of(
@@ -204,6 +222,25 @@ impl Binder<'_> {
             offset,
             ..Plan::new(columns, body)
         })
+    }
+
+    /// The type of what both parts of a UNION have in a column. A text that is written out in one of them becomes what the other has.
+    fn unified(&self, types: [Type; 2], literals: [Option<&mut Known>; 2]) -> Done<Type> {
+        let is_strict = |ty: &Type| ty.is_number() || *ty == Type::Bool;
+        let is_alike = types.iter().all(Type::is_number);
+        let is_known = types.iter().all(|ty| is_strict(ty) || *ty == Type::Text);
+        if is_alike || !is_known || !types.iter().any(is_strict) || types[0] == types[1] {
+            return Ok(common(&types));
+        }
+        for ((literal, ty), other) in literals.into_iter().zip(&types).zip(types.iter().rev()) {
+            if let (Some(value), Type::Text) = (literal, ty) {
+                *value = value.clone().cast(ty, other, self.session)?;
+                return Ok(other.clone());
+            }
+        }
+        let [one, other] = types.each_ref().map(Type::name);
+        let message = format!("UNION types {one} and {other} cannot be matched");
+        Err(Failure::new(state::DATATYPE_MISMATCH, message))
     }
 
     /// How many rows there are to be, and how many are left out before them.
@@ -429,6 +466,17 @@ impl Binder<'_> {
         }
         self.note_used(&scope);
         Ok((columns, Body::Core(Box::new(plan)), keys))
+    }
+}
+
+/// The value that is written out for a column.
+fn literal(body: &mut Body, at: usize) -> Option<&mut Known> {
+    match body {
+        Body::Core(core) => match core.items.get_mut(at) {
+            Some(Bound::Constant(value)) => Some(value),
+            _ => None,
+        },
+        _ => None,
     }
 }
 

@@ -89,10 +89,19 @@ impl Value {
                 let truth = self.truth().or(self.int().map(|n| n != 0));
                 truth.ok_or_else(|| wrong(&self))?.into()
             }
-            Type::Int2 | Type::Int4 | Type::Int8 => match self {
-                Value::Float(number) => Value::Int(number.round() as i64),
-                _ => self.int().ok_or_else(|| wrong(&self))?.into(),
-            },
+            Type::Int2 | Type::Int4 | Type::Int8 => {
+                let number = match self {
+                    Value::Float(number) => whole(number).ok_or_else(Failure::out_of_range)?,
+                    _ => self.int().ok_or_else(|| wrong(&self))?,
+                };
+                let fits = match to {
+                    Type::Int2 => i16::try_from(number).is_ok(),
+                    Type::Int4 => i32::try_from(number).is_ok(),
+                    _ => true,
+                };
+                let number = fits.then_some(Value::Int(number));
+                number.ok_or_else(Failure::out_of_range)?
+            }
             Type::Float | Type::Float4 => Value::Float(self.float().ok_or_else(|| wrong(&self))?),
             Type::Whole(_) | Type::Stored(_) | Type::Parameter(_) => self,
             Type::Relation => named("relation", &|name| session.oid(name))?,
@@ -185,6 +194,12 @@ pub fn literal(ty: &AlgebraicType, value: &Value) -> Option<String> {
         _ => false,
     };
     write_literal(ty, &value.shown()).filter(|_| is_same)
+}
+
+/// The next integer; of two that are as near, the even one. None: there is none of 64 bits.
+fn whole(number: f64) -> Option<i64> {
+    let (whole, end) = (number.round_ties_even(), 2_f64.powi(63));
+    (-end..end).contains(&whole).then_some(whole as i64)
 }
 
 /// A value as those of all questions. None: it is none of them.

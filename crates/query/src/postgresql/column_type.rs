@@ -60,13 +60,14 @@ const NAMES: [(&str, Type); 9] = [
     ("bool|boolean", Type::Bool),
     ("int2|smallint", Type::Int2),
     ("int4|int|integer|cardinal_number", Type::Int4),
-    ("int8|bigint|oid|xid|numeric|decimal", Type::Int8),
-    ("float4|float8|real|double precision", Type::Float),
+    ("int8|bigint|oid|xid", Type::Int8),
+    (FLOAT_NAMES, Type::Float),
     ("regclass", Type::Relation),
     ("regtype", Type::Kind),
     ("int2vector|oidvector", Type::Vector),
     (TEXT_NAMES, Type::Text),
 ];
+const FLOAT_NAMES: &str = "float4|float8|real|double precision|numeric|decimal";
 const TEXT_NAMES: &str = "text|varchar|character varying|name|char|bpchar|character|unknown|json|jsonb|uuid|pg_node_tree\
     |regproc|regprocedure|regnamespace|regrole|regoper|regoperator|regconfig|regdictionary|aclitem|inet|sql_identifier\
     |character_data|yes_or_no|timestamp|timestamptz|timestamp without time zone|timestamp with time zone|interval|date";
@@ -133,6 +134,22 @@ impl Type {
         }
         let element = Type::named(name.strip_suffix("[]")?)?;
         (!element.is_list()).then(|| element.list())
+    }
+
+    /// What it is called where two do not go together.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Type::Bool => "boolean",
+            Type::Int2 => "smallint",
+            Type::Int4 => "integer",
+            Type::Int8 => "bigint",
+            Type::Float4 => "real",
+            Type::Float => "double precision",
+            Type::Whole(_) => "numeric",
+            Type::Relation => "regclass",
+            Type::Kind => "regtype",
+            _ => "text",
+        }
     }
 
     pub fn algebraic(&self) -> AlgebraicType {

@@ -21,6 +21,7 @@ pub mod state {
     pub const INVALID_BINARY: &str = "22P03";
     pub const SYNTAX_ERROR: &str = "42601";
     pub const GROUPING: &str = "42803";
+    pub const DATATYPE_MISMATCH: &str = "42804";
     pub const NO_SUCH_COLUMN: &str = "42703";
     pub const AMBIGUOUS_COLUMN: &str = "42702";
     pub const NO_SUCH_TABLE: &str = "42P01";

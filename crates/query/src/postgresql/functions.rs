@@ -5,10 +5,10 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::column_type::{columns_of, common, Type};
-use super::failure::{state, Failure};
-use super::value::Value;
+use super::failure::{state, Done, Failure};
+use super::value::{List, Value, ELEMENTS_MAX};
 
-/// The longest text that a function makes.
+/// The longest text that a function makes of several.
 const MADE_BYTES_MAX: usize = 1 << 20;
 
 /// What is made of the rows of a group.
@@ -85,13 +85,25 @@ pub fn rows_of(
     arguments: &[Value],
     rows_max: usize,
 ) -> Result<Vec<Vec<Value>>, Failure> {
-    let list = || arguments.first().and_then(Value::list).unwrap_or_default();
+    let list = || {
+        let list = match arguments.first().unwrap_or(&Value::Null) {
+            Value::Null => List::default(),
+            value => value.list().ok_or_else(malformed)?,
+        };
+        match list.len() > rows_max {
+            true => Err(too_many_rows(rows_max)),
+            false => Ok(list),
+        }
+    };
     Ok(match series {
         Series::Numbers => return numbers(arguments, rows_max),
-        Series::Elements => list().iter().map(|value| vec![value.clone()]).collect(),
-        Series::Subscripts => (1..=list().len() as i64).map(|n| vec![n.into()]).collect(),
+        Series::Elements => list()?.iter().map(|value| vec![value.clone()]).collect(),
+        Series::Subscripts => {
+            let numbers = 1..=list()?.len() as i64;
+            numbers.map(|n| vec![n.into()]).collect()
+        }
         Series::Expanded => {
-            let list = list();
+            let list = list()?;
             let numbered = list.iter().zip(1_i64..);
             numbered
                 .map(|(value, n)| vec![value.clone(), n.into()])
@@ -103,6 +115,17 @@ pub fn rows_of(
         }
         Series::Nothing => Vec::new(),
     })
+}
+
+fn too_many_rows(rows_max: usize) -> Failure {
+    let message = format!("a series has more than {rows_max} rows");
+    Failure::new(state::LIMIT_REACHED, message)
+}
+
+/// What is no list, or one with too many elements.
+pub fn malformed() -> Failure {
+    let message = format!("malformed array literal, or one of more than {ELEMENTS_MAX} elements");
+    Failure::new(state::INVALID_TEXT, message)
 }
 
 /// `generate_series(first, last[, step])`
@@ -129,8 +152,7 @@ fn numbers(arguments: &[Value], rows_max: usize) -> Result<Vec<Vec<Value>>, Fail
     }
     let steps = distance / i128::from(step);
     if steps >= rows_max as i128 {
-        let message = format!("a series has more than {rows_max} rows");
-        return Err(Failure::new(state::LIMIT_REACHED, message));
+        return Err(too_many_rows(rows_max));
     }
     let number = |nth: i64| Value::Int(first + nth * step);
     Ok((0..=steps as i64).map(|nth| vec![number(nth)]).collect())
@@ -146,25 +168,17 @@ enum Gives {
     First,
 }
 
-type Function = fn(&[Value]) -> Value;
+/// One that is NULL if an argument is.
+type Strict = fn(&[Value]) -> Value;
+/// One that also takes NULLs, or refuses some values.
+type Other = fn(&[Value]) -> Done<Value>;
 
 const INT: Gives = Gives::A(Type::Int4);
 const TEXT: Gives = Gives::A(Type::Text);
 const BOOL: Gives = Gives::A(Type::Bool);
 
 /// Names of functions, with `|` between them.
-const FUNCTIONS: [(&str, Gives, Function); 31] = [
-    ("coalesce", Gives::Common, |values| {
-        let first = values.iter().find(|value| !value.is_null());
-        first.cloned().into()
-    }),
-    ("nullif", Gives::First, |values| match values {
-        [a, b] if a.compare(b) == Some(Ordering::Equal) => Value::Null,
-        values => values.first().cloned().into(),
-    }),
-    ("greatest", Gives::Common, |v| best(v, Ordering::Greater)),
-    ("least", Gives::Common, |v| best(v, Ordering::Less)),
-    ("between", BOOL, between),
+static STRICT: [(&str, Gives, Strict); 18] = [
     ("round", Gives::First, |v| rounded(v, f64::round_ties_even)),
     ("floor", Gives::First, |v| rounded(v, f64::floor)),
     ("ceil|ceiling", Gives::First, |v| rounded(v, f64::ceil)),
@@ -172,8 +186,6 @@ const FUNCTIONS: [(&str, Gives, Function); 31] = [
         Some(Value::Float(number)) => Value::Float(number.abs()),
         _ => int(values, 0).map(i64::saturating_abs).into(),
     }),
-    ("array_to_string", TEXT, joined_list),
-    ("string_to_array", Gives::A(Type::TextList), split),
     ("array_length|array_upper", INT, |v| {
         length(v).filter(|length| *length > 0).into()
     }),
@@ -184,12 +196,6 @@ const FUNCTIONS: [(&str, Gives, Function); 31] = [
             .into()
     }),
     ("cardinality", INT, |v| length(v).into()),
-    ("array_position", INT, |values| {
-        let list = values.first().and_then(Value::list).unwrap_or_default();
-        let is_wanted = |value: &Value| values.get(1).is_some_and(|of| value.order(of).is_eq());
-        let at = list.iter().position(is_wanted);
-        at.map(|at| at as i64 + 1).into()
-    }),
     ("lower", TEXT, |v| mapped(v, str::to_lowercase)),
     ("upper", TEXT, |v| mapped(v, str::to_uppercase)),
     ("trim|btrim", TEXT, |v| trimmed(v, true, true)),
@@ -202,10 +208,17 @@ const FUNCTIONS: [(&str, Gives, Function); 31] = [
     }),
     ("substring|substr", TEXT, substring),
     ("left", TEXT, |values| {
-        let count = int(values, 1).unwrap_or(0).max(0) as usize;
-        mapped(values, |text| text.chars().take(count).collect())
+        let count = int(values, 1).unwrap_or(0);
+        mapped(values, |text| {
+            let all = if count < 0 { text.chars().count() } else { 0 };
+            // Of a negative number, all but so many.
+            let count = usize::try_from(count).unwrap_or_else(|_| {
+                let left_out = usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX);
+                all.saturating_sub(left_out)
+            });
+            text.chars().take(count).collect()
+        })
     }),
-    ("replace", TEXT, replaced),
     ("strpos|position", INT, |values| {
         let both = shown(values, 0).zip(shown(values, 1));
         let place = |(whole, part): (Arc<str>, Arc<str>)| match whole.find(&*part) {
@@ -214,39 +227,53 @@ const FUNCTIONS: [(&str, Gives, Function); 31] = [
         };
         both.map(place).into()
     }),
-    ("split_part", TEXT, |values| {
-        let [whole, separator, nth] = values else {
-            return Value::Null;
-        };
-        let (whole, separator) = (whole.shown(), separator.shown());
-        let nth = nth.int().unwrap_or(1).saturating_sub(1);
-        match separator.is_empty() {
-            true => Value::Text(whole),
-            false => {
-                let mut parts = whole.split(&*separator);
-                parts
-                    .nth(usize::try_from(nth).unwrap_or(0))
-                    .unwrap_or("")
-                    .into()
-            }
-        }
+];
+
+/// The same of those that are called with NULLs, or refuse some values.
+static OTHERS: [(&str, Gives, Other); 13] = [
+    ("coalesce", Gives::Common, |values| {
+        let first = values.iter().find(|value| !value.is_null());
+        Ok(first.cloned().into())
     }),
+    ("nullif", Gives::First, |values| {
+        Ok(match values {
+            [a, b] if a.compare(b) == Some(Ordering::Equal) => Value::Null,
+            values => values.first().cloned().into(),
+        })
+    }),
+    ("greatest", Gives::Common, |v| {
+        Ok(best(v, Ordering::Greater))
+    }),
+    ("least", Gives::Common, |v| Ok(best(v, Ordering::Less))),
+    ("between", BOOL, |v| Ok(between(v))),
+    ("array_to_string", TEXT, joined_list),
+    ("string_to_array", Gives::A(Type::TextList), split),
+    ("array_position", INT, |values| {
+        let list = values.first().and_then(Value::list).unwrap_or_default();
+        let is_wanted = |value: &Value| values.get(1).is_some_and(|of| value.order(of).is_eq());
+        let at = list.iter().position(is_wanted);
+        Ok(at.map(|at| at as i64 + 1).into())
+    }),
+    ("replace", TEXT, replaced),
+    ("split_part", TEXT, split_part),
     ("concat", TEXT, |v| joined(v, "")),
     ("concat_ws", TEXT, |values| match values.split_first() {
-        Some((separator, rest)) => joined(rest, &separator.shown()),
-        None => Value::Null,
+        Some((separator, rest)) if !separator.is_null() => joined(rest, &separator.shown()),
+        _ => Ok(Value::Null),
     }),
-    ("format", TEXT, formatted),
+    ("format", TEXT, |v| Ok(formatted(v))),
 ];
 
 /// The function of a name, by its number, and what it gives. None: there is none.
 pub fn function(name: &str, arguments: &[Type]) -> Option<(usize, Type)> {
-    let is_named = |(names, ..): &(&str, Gives, Function)| names.split('|').any(|of| of == name);
-    let at = FUNCTIONS.iter().position(is_named)?;
+    let strict = STRICT.iter().map(|(names, gives, _)| (*names, gives));
+    let others = OTHERS.iter().map(|(names, gives, _)| (*names, gives));
+    let mut all = strict.chain(others).enumerate();
+    let (at, (_, gives)) = all.find(|(_, (names, _))| names.split('|').any(|of| of == name))?;
     if matches!(name, "round" | "floor" | "ceil" | "ceiling") && arguments.len() != 1 {
         return None;
     }
-    let gives = match &FUNCTIONS[at].1 {
+    let gives = match gives {
         Gives::A(ty) => ty.clone(),
         Gives::Common => common(arguments),
         Gives::First => arguments.first().cloned().unwrap_or(Type::Text),
@@ -254,8 +281,14 @@ pub fn function(name: &str, arguments: &[Type]) -> Option<(usize, Type)> {
     Some((at, gives))
 }
 
-pub fn call(function: usize, arguments: &[Value]) -> Value {
-    (FUNCTIONS[function].2)(arguments)
+/// # Errors
+/// It refuses the values, or what it would make is too large.
+pub fn call(function: usize, arguments: &[Value]) -> Done<Value> {
+    match STRICT.get(function) {
+        Some(_) if arguments.iter().any(Value::is_null) => Ok(Value::Null),
+        Some((.., strict)) => Ok(strict(arguments)),
+        None => (OTHERS[function - STRICT.len()].2)(arguments),
+    }
 }
 
 fn int(values: &[Value], nth: usize) -> Option<i64> {
@@ -315,25 +348,83 @@ fn between(values: &[Value]) -> Value {
     let [value, low, high] = values else {
         return Value::Null;
     };
-    let both = value.compare(low).zip(value.compare(high));
-    both.map(|(low, high)| low.is_ge() && high.is_le()).into()
-}
-
-fn split(values: &[Value]) -> Value {
-    let Some(whole) = shown(values, 0) else {
-        return Value::Null;
-    };
-    match values.get(1).map(Value::shown) {
-        Some(separator) if !separator.is_empty() && !whole.is_empty() => {
-            Value::List(whole.split(&*separator).map(Value::from).collect())
-        }
-        _ => Value::List([Value::Text(whole)].into()),
+    let both = [
+        value.compare(low).map(Ordering::is_ge),
+        value.compare(high).map(Ordering::is_le),
+    ];
+    match both {
+        [Some(true), Some(true)] => Value::Bool(true),
+        // One that is not so decides, whatever the other is.
+        both if both.contains(&Some(false)) => Value::Bool(false),
+        _ => Value::Null,
     }
 }
 
-fn joined_list(values: &[Value]) -> Value {
-    let Some(list) = values.first().and_then(Value::list) else {
-        return Value::Null;
+/// `string_to_array(text, separator[, what stands for NULL])`
+fn split(values: &[Value]) -> Done<Value> {
+    let Some(whole) = shown(values, 0) else {
+        return Ok(Value::Null);
+    };
+    let of_null = shown(values, 2);
+    let element = |text: &str| match of_null.as_deref() == Some(text) {
+        true => Value::Null,
+        false => Value::from(text),
+    };
+    let separator = shown(values, 1);
+    let count = match separator.as_deref() {
+        None => whole.len(),
+        Some("") => 1,
+        Some(separator) => whole.matches(separator).count() + 1,
+    };
+    if count > ELEMENTS_MAX {
+        let message = format!("an array would have more than {ELEMENTS_MAX} elements");
+        return Err(Failure::new(state::LIMIT_REACHED, message));
+    }
+    let list: List = match separator.as_deref() {
+        _ if whole.is_empty() => List::default(),
+        // Without a separator, each character is one.
+        None => {
+            let characters = whole.char_indices();
+            let characters = characters.map(|(at, c)| &whole[at..at + c.len_utf8()]);
+            characters.map(element).collect()
+        }
+        Some("") => [element(&whole)].into_iter().collect(),
+        Some(separator) => whole.split(separator).map(element).collect(),
+    };
+    Ok(Value::List(list))
+}
+
+/// `split_part(text, separator, nth)`; a negative number counts from the end.
+fn split_part(values: &[Value]) -> Done<Value> {
+    let (Some(whole), Some(separator), Some(nth)) =
+        (shown(values, 0), shown(values, 1), int(values, 2))
+    else {
+        return Ok(Value::Null);
+    };
+    if nth == 0 {
+        let message = "field position must not be zero";
+        return Err(Failure::new(state::INVALID_PARAMETER_VALUE, message));
+    }
+    if separator.is_empty() {
+        let is_it = nth == 1 || nth == -1;
+        return Ok(if is_it { &*whole } else { "" }.into());
+    }
+    let at = match nth > 0 {
+        true => nth - 1,
+        false => {
+            let count = whole.matches(&*separator).count() as i64 + 1;
+            count.saturating_add(nth)
+        }
+    };
+    let part = usize::try_from(at).ok();
+    let part = part.and_then(|at| whole.split(&*separator).nth(at));
+    Ok(part.unwrap_or("").into())
+}
+
+fn joined_list(values: &[Value]) -> Done<Value> {
+    let list = values.first().and_then(Value::list);
+    let (Some(list), Some(separator)) = (list, shown(values, 1)) else {
+        return Ok(Value::Null);
     };
     let of_null = values.get(2).cloned().unwrap_or(Value::Null);
     let shown = |value: &Value| match value {
@@ -341,16 +432,25 @@ fn joined_list(values: &[Value]) -> Value {
         value => value.clone(),
     };
     let list: Vec<Value> = list.iter().map(shown).collect();
-    joined(&list, &values.get(1).map(Value::shown).unwrap_or_default())
+    joined(&list, &separator)
 }
 
-/// The texts of those that are not NULL. NULL if that would be longer than any text here is.
-fn joined(values: &[Value], separator: &str) -> Value {
+/// The texts of those that are not NULL.
+fn joined(values: &[Value], separator: &str) -> Done<Value> {
     let there = values.iter().filter(|value| !value.is_null());
     let texts: Vec<Arc<str>> = there.map(Value::shown).collect();
     let bytes = texts.iter().map(|text| text.len() + separator.len());
-    let is_short = bytes.sum::<usize>() <= MADE_BYTES_MAX;
-    is_short.then(|| texts.join(separator)).into()
+    check_made(bytes.sum())?;
+    Ok(texts.join(separator).into())
+}
+
+/// Refuses to make a text that is longer than any that is made of several.
+fn check_made(bytes: usize) -> Done<()> {
+    if bytes <= MADE_BYTES_MAX {
+        return Ok(());
+    }
+    let message = format!("a text would have more than {MADE_BYTES_MAX} bytes");
+    Err(Failure::new(state::LIMIT_REACHED, message))
 }
 
 /// `%s`, `%I` and `%L` of a text become the other values.
@@ -388,20 +488,21 @@ fn substring(values: &[Value]) -> Value {
     })
 }
 
-fn replaced(values: &[Value]) -> Value {
+fn replaced(values: &[Value]) -> Done<Value> {
     let (Some(whole), Some(from), Some(to)) =
         (shown(values, 0), shown(values, 1), shown(values, 2))
     else {
-        return Value::Null;
+        return Ok(Value::Null);
     };
     let count = match from.is_empty() {
         true => 0,
         false => whole.matches(&*from).count(),
     };
-    match count > 0 && count.saturating_mul(to.len()) <= MADE_BYTES_MAX {
-        true => whole.replace(&*from, &to).into(),
-        false => Value::Text(whole),
+    if count == 0 {
+        return Ok(Value::Text(whole));
     }
+    check_made(count.saturating_mul(to.len()))?;
+    Ok(whole.replace(&*from, &to).into())
 }
 
 /// A name as it stands in a statement.

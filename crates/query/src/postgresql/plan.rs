@@ -78,6 +78,11 @@ pub struct Step {
 }
 
 impl Step {
+    /// Does what is read follow from the row before it?
+    pub fn depends(&self) -> bool {
+        self.source.depends(self.start)
+    }
+
     /// The conditions that can be looked at from this step on.
     pub fn ripe<'f>(&self, filter: &'f [Condition]) -> Vec<&'f Condition> {
         let needed = self.start + 1..=self.start + self.width;
@@ -104,6 +109,20 @@ pub enum Source {
     Group(Vec<Step>),
 }
 
+impl Source {
+    /// Does it follow from the first columns of the row, so many?
+    pub fn depends(&self, start: usize) -> bool {
+        match self {
+            Source::Select { plan, is_lateral } => *is_lateral && !plan.is_closed,
+            Source::Function { arguments, .. } => {
+                arguments.iter().any(|bound| bound.is_of_first(start))
+            }
+            Source::Group(steps) => steps.iter().any(|step| step.source.depends(start)),
+            Source::Virtual(_) | Source::Stored(_) => false,
+        }
+    }
+}
+
 pub struct Condition {
     pub bound: Bound,
     /// It can be looked at when so many columns are there.
@@ -117,18 +136,21 @@ pub struct SortKey {
     pub nulls_first: bool,
 }
 
+/// By what is sorted, whether it descends, and whether its NULLs come first.
+pub type Sorted = (Bound, bool, bool);
+
 /// What is computed for a row, or for a group, besides its columns.
 pub enum Extra {
     Aggregate {
         aggregate: Aggregate,
         arguments: Vec<Bound>,
         is_distinct: bool,
-        order: Vec<(Bound, bool)>,
+        order: Vec<Sorted>,
         filter: Option<Bound>,
     },
     RowNumber {
         partition: Vec<Bound>,
-        order: Vec<(Bound, bool)>,
+        order: Vec<Sorted>,
     },
     Series {
         series: Series,
@@ -236,6 +258,25 @@ impl Bound {
             Bound::Select(_, one, _) => (one.as_deref(), &[][..]),
         };
         one.into_iter().chain(list)
+    }
+
+    /// May it mean one of the first columns, so many?
+    fn is_of_first(&self, columns: usize) -> bool {
+        match self {
+            Bound::Column { up: 0, at } => *at < columns,
+            Bound::Select(..) => true,
+            bound => bound.parts().any(|part| part.is_of_first(columns)),
+        }
+    }
+
+    /// Does it mean columns of a question around this one, or else of this one?
+    pub fn means(&self, is_around: bool) -> bool {
+        match self {
+            Bound::Column { up, .. } => (*up > 0) == is_around,
+            // What the question inside means is not looked at.
+            Bound::Select(..) => !is_around,
+            bound => bound.parts().any(|part| part.means(is_around)),
+        }
     }
 
     /// How many columns have to be there before it can be looked at. None: it has a question inside.

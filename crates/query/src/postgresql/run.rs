@@ -212,6 +212,9 @@ impl<'r> Runner<'r> {
         let is_sorted_first = plan.others.is_empty();
         if !is_sorted_first {
             rows = self.distinct(&plan.body, rows)?;
+            // What only told them apart is not compared with others.
+            rows.iter_mut()
+                .for_each(|row| row.truncate(plan.columns.len()));
         }
         for (operation, other) in &plan.others {
             rows = self.with(rows, *operation, self.rows(other, outer)?)?;
@@ -400,7 +403,7 @@ impl<'r> Runner<'r> {
             for (nth, rows) in &series {
                 extras[*nth] = match rows.get(at).map(Vec::as_slice) {
                     Some([value]) => value.clone(),
-                    Some(row) => Value::List(row.into()),
+                    Some(row) => self.list(row.to_vec())?,
                     None => Value::Null,
                 };
             }

@@ -1,6 +1,7 @@
 //! Values of a question: what they are, how they compare, and how they are written.
 
 use std::cmp::Ordering;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use lightcone_types::Encode as _;
@@ -11,6 +12,9 @@ use super::stored::Stored;
 use super::types::oid_of;
 use crate::sort_key::push_sort_key;
 
+/// A list that is read from a text has at most so many elements.
+pub const ELEMENTS_MAX: usize = 1 << 17;
+
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Value {
     #[default]
@@ -19,9 +23,54 @@ pub enum Value {
     Int(i64),
     Float(f64),
     Text(Arc<str>),
-    List(Arc<[Value]>),
+    List(List),
     /// One of a table of the module that is none of these.
     Stored(Arc<Stored>),
+}
+
+/// The values of a list. Lists inside of it may be shared, so what would look at all of them is known from the beginning.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct List {
+    values: Arc<[Value]>,
+    /// The work that copying the values is, in steps.
+    weight: usize,
+    /// How many lists are in each other, without this one.
+    depth: usize,
+}
+
+impl List {
+    /// How many lists are in each other.
+    pub fn depth(&self) -> usize {
+        1 + self.depth
+    }
+}
+
+impl Deref for List {
+    type Target = [Value];
+
+    fn deref(&self) -> &[Value] {
+        &self.values
+    }
+}
+
+impl From<Vec<Value>> for List {
+    fn from(values: Vec<Value>) -> List {
+        let depth = |value: &Value| match value {
+            Value::List(list) => list.depth(),
+            _ => 0,
+        };
+        List {
+            weight: weight(&values),
+            depth: values.iter().map(depth).max().unwrap_or(0),
+            values: values.into(),
+        }
+    }
+}
+
+impl FromIterator<Value> for List {
+    fn from_iter<I: IntoIterator<Item = Value>>(values: I) -> List {
+        values.into_iter().collect::<Vec<_>>().into()
+    }
 }
 
 impl From<bool> for Value {
@@ -89,7 +138,7 @@ impl Value {
     }
 
     /// The elements of a list, also of one that is written as text.
-    pub fn list(&self) -> Option<Arc<[Value]>> {
+    pub fn list(&self) -> Option<List> {
         match self {
             Value::List(list) => Some(list.clone()),
             Value::Text(text) => list_of(text),
@@ -124,7 +173,7 @@ impl Value {
     pub fn weight(&self) -> usize {
         match self {
             Value::Text(text) => 1 + text.len() / 16,
-            Value::List(list) => 1 + list.iter().map(Value::weight).sum::<usize>(),
+            Value::List(list) => list.weight.saturating_add(1),
             Value::Stored(stored) => stored.weight,
             _ => 1,
         }
@@ -137,7 +186,7 @@ impl Value {
             // A text may have to be read as a number or as a list.
             (Value::Text(_) | Value::List(_) | Value::Stored(_), _)
             | (_, Value::Text(_) | Value::List(_) | Value::Stored(_)) => {
-                self.weight() + other.weight()
+                self.weight().saturating_add(other.weight())
             }
             _ => 1,
         }
@@ -171,6 +220,15 @@ impl Value {
                 Some(a.cmp(&b))
             }
         }
+    }
+
+    /// Are they lists with values that differ, whatever stands for the NULLs in them?
+    pub fn differs(&self, other: &Value) -> bool {
+        let (Value::List(a), Value::List(b)) = (self, other) else {
+            return false;
+        };
+        let mut both = a.iter().zip(b.iter());
+        both.any(|(a, b)| a.compare(b).is_some_and(Ordering::is_ne))
     }
 
     /// The number that it is, or that a text says.
@@ -236,7 +294,8 @@ impl Value {
 
 /// The work that copying values is, in steps.
 pub fn weight(values: &[Value]) -> usize {
-    values.iter().map(Value::weight).sum()
+    let weights = values.iter().map(Value::weight);
+    weights.fold(0, usize::saturating_add)
 }
 
 /// Appends bytes that sort as decimal numbers do, whatever they are kept as: a sign, how many digits there are before the point,
@@ -265,8 +324,12 @@ fn push_number(shown: &str, out: &mut Vec<u8>) {
     }
 }
 
-/// `{a,"b c"}`, of one dimension; and numbers with blanks between them.
-fn list_of(written: &str) -> Option<Arc<[Value]>> {
+/// `{a,"b c"}`, of one dimension; and numbers with blanks between them. None: it is none of them, or may have too many elements.
+fn list_of(written: &str) -> Option<List> {
+    let separates = |c: &char| *c == ',' || c.is_whitespace();
+    if written.chars().filter(separates).count() >= ELEMENTS_MAX {
+        return None;
+    }
     let Some(inner) = written.strip_prefix('{') else {
         return Some(written.split_whitespace().map(Value::from).collect());
     };

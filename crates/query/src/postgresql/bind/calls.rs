@@ -5,7 +5,7 @@ use sqlparser::ast::{OrderByExpr, WindowSpec};
 use super::super::column_type::Type;
 use super::super::failure::{state, Done, Failure};
 use super::super::functions::{aggregate, function, series};
-use super::super::plan::{self, Bound, Extra};
+use super::super::plan::{self, Bound, Extra, Sorted};
 use super::scope::Scope;
 use super::syntax::{is_descending, refuse_if, Call};
 use super::Binder;
@@ -67,6 +67,14 @@ impl Binder<'_> {
             Some(filter) => Some(self.plainly(|binder| binder.expr(filter, scope))?.0),
             None => None,
         };
+        let means = |is_around| {
+            let mut all = arguments.iter().chain(&filter);
+            all.any(|bound| bound.means(is_around))
+        };
+        refuse_if(
+            means(true) && !means(false),
+            "an aggregate of a question around it",
+        )?;
         let made = Extra::Aggregate {
             aggregate,
             arguments,
@@ -77,11 +85,13 @@ impl Binder<'_> {
         self.extra(made, ty)
     }
 
-    fn sorted(&mut self, order: &[OrderByExpr], scope: &Scope<'_>) -> Done<Vec<(Bound, bool)>> {
+    fn sorted(&mut self, order: &[OrderByExpr], scope: &Scope<'_>) -> Done<Vec<Sorted>> {
         let mut sorted = Vec::new();
         for by in order {
             let (bound, _) = self.plainly(|binder| binder.expr(&by.expr, scope))?;
-            sorted.push((bound, is_descending(by)?));
+            let is_descending = is_descending(by)?;
+            let nulls_first = by.options.nulls_first.unwrap_or(is_descending);
+            sorted.push((bound, is_descending, nulls_first));
         }
         Ok(sorted)
     }

@@ -432,6 +432,9 @@ impl Binder<'_> {
     fn cast(&mut self, bound: Bound, from: Type, data_type: &DataType) -> Done<(Bound, Type)> {
         let name = type_name(data_type);
         let to = Type::named(&name).ok_or_else(|| format!("type \"{name}\" does not exist"))?;
+        let is_of_time = name.starts_with("time") || name.starts_with("interval");
+        let has_length = data_type.to_string().contains('(');
+        refuse_if(has_length && !is_of_time, "a length or precision in a cast")?;
         if let Type::Stored(at) = &from {
             // Of these, nothing is made but their text.
             let is_of_type = name_of_oid(oid_of(at)) == name;

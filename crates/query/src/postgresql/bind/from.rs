@@ -33,7 +33,7 @@ impl Binder<'_> {
             // What a join keeps without a partner is of this item alone.
             match start > 0 && joined.iter().any(|step| step.keeps_right) {
                 true => steps.push(Step {
-                    source: Source::Group(joined),
+                    source: group(joined, start)?,
                     keeps_left: false,
                     keeps_right: false,
                     start,
@@ -83,6 +83,10 @@ impl Binder<'_> {
     ) -> Done<Step> {
         let start = scope.columns.len();
         let source = self.source(factor, scope)?;
+        refuse_if(
+            kept.right && source.depends(start),
+            "RIGHT or FULL JOIN of what follows from rows before it",
+        )?;
         if scope.columns.len() > WIDTH_MAX {
             return Err(format!("it reads more than {WIDTH_MAX} columns").into());
         }
@@ -126,7 +130,8 @@ impl Binder<'_> {
                 alias,
             } => {
                 refuse_if(alias.is_some(), "an alias of a join")?;
-                return Ok(Source::Group(self.joined(table_with_joins, scope)?));
+                let start = scope.columns.len();
+                return group(self.joined(table_with_joins, scope)?, start);
             }
             TableFactor::Table {
                 name,
@@ -316,6 +321,18 @@ impl Binder<'_> {
         }
         Ok(conditions)
     }
+}
+
+/// Joins that are read as one source, behind so many columns.
+fn group(steps: Vec<Step>, start: usize) -> Done<Source> {
+    let keeps_right = steps.iter().any(|step| step.keeps_right);
+    let source = Source::Group(steps);
+    // A row without a partner would not have the columns before it.
+    refuse_if(
+        start > 0 && keeps_right && source.depends(start),
+        "RIGHT or FULL JOIN beside what follows from rows before it",
+    )?;
+    Ok(source)
 }
 
 fn owned(columns: &[(&str, Type)]) -> Columns {

@@ -40,7 +40,7 @@ pub(super) fn check(plan: &CorePlan, scope: &Scope<'_>) -> Done<()> {
             // Of these all rows are looked at.
             Extra::Aggregate { .. } => {}
             Extra::RowNumber { partition, order } => {
-                let order = order.iter().map(|(by, _)| by);
+                let order = order.iter().map(|(by, ..)| by);
                 let mut all = partition.iter().chain(order);
                 all.try_for_each(|bound| grouped.check(bound))?;
             }

@@ -4,13 +4,28 @@ use std::cmp::Ordering;
 
 use super::super::column_type::Type;
 use super::super::failure::{state, Done, Failure};
-use super::super::functions::call;
+use super::super::functions::{call, malformed};
 use super::super::patterns::{Like, Pattern};
 use super::super::plan::*;
-use super::super::value::{weight, Value};
+use super::super::value::{weight, List, Value};
 use super::{Env, Runner};
 
+/// Lists in each other, as PostgreSQL has them: their texts get longer with each.
+const LISTS_NESTED_MAX: usize = 6;
+
 impl Runner<'_> {
+    /// A list, unless it is too large or too many are in each other.
+    pub(super) fn list(&self, list: impl Into<List>) -> Done<Value> {
+        let list = list.into();
+        if list.depth() > LISTS_NESTED_MAX {
+            let message = format!("more than {LISTS_NESTED_MAX} arrays are in each other");
+            return Err(Failure::new(state::LIMIT_REACHED, message));
+        }
+        let list = Value::List(list);
+        self.work(list.weight())?;
+        Ok(list)
+    }
+
     pub(super) fn values(&self, list: &[Bound], env: &Env<'_>) -> Done<Vec<Value>> {
         list.iter().map(|bound| self.value(bound, env)).collect()
     }
@@ -78,13 +93,13 @@ impl Runner<'_> {
             Made::Scalar => rows.first().and_then(first).into(),
             Made::Array => {
                 self.work(rows.len())?;
-                Value::List(rows.iter().filter_map(first).collect())
+                self.list(rows.iter().filter_map(first).collect::<List>())?
             }
             Made::Has => {
                 let wanted = wanted.unwrap_or(Value::Null);
                 let is_it = |row: &Vec<Value>| match &row[..] {
                     [value] => self.binary(Operator::Equal, &wanted, value),
-                    row => self.binary(Operator::Equal, &wanted, &Value::List(row.into())),
+                    row => self.binary(Operator::Equal, &wanted, &self.list(row.to_vec())?),
                 };
                 decided(rows.iter().map(is_it), true)?
             }
@@ -101,7 +116,7 @@ impl Runner<'_> {
             (Call::Function(_) | Call::OfSession(_), values) => {
                 self.work(weight(values))?;
                 let made = match called {
-                    Call::Function(function) => call(*function, values),
+                    Call::Function(function) => call(*function, values)?,
                     Call::OfSession(function) => self.session.call(*function, values),
                     _ => Value::Null,
                 };
@@ -124,7 +139,7 @@ impl Runner<'_> {
                 let is_it = |value| self.binary(Operator::Equal, wanted, value);
                 decided(list.iter().map(is_it), true)?
             }
-            (Call::Array, list) => Value::List(list.into()),
+            (Call::Array, list) => self.list(list.to_vec())?,
             (Call::Element, [list, at]) => {
                 self.work(list.weight())?;
                 let at = at.int().and_then(|at| at.checked_sub(1));
@@ -163,7 +178,6 @@ impl Runner<'_> {
             return Ok(Value::Null);
         }
         self.work(list.weight())?;
-        let malformed = || Failure::new(state::INVALID_TEXT, "malformed array literal");
         let list = list.list().ok_or_else(malformed)?;
         let is_it = |value| self.binary(operator, left, value);
         decided(list.iter().map(is_it), is_any)
@@ -194,6 +208,9 @@ impl Runner<'_> {
         let order = self.compared(left, right)?;
         let is = |test: fn(Ordering) -> bool| order.map(test).into();
         Ok(match operator {
+            Operator::Equal | Operator::Unequal if order.is_none() && left.differs(right) => {
+                Value::Bool(operator == Operator::Unequal)
+            }
             Operator::Equal => is(Ordering::is_eq),
             Operator::Unequal => is(Ordering::is_ne),
             Operator::Less => is(Ordering::is_lt),
@@ -201,10 +218,12 @@ impl Runner<'_> {
             Operator::Greater => is(Ordering::is_gt),
             Operator::AtLeast => is(Ordering::is_ge),
             Operator::Concatenate => {
-                self.work(left.weight() + right.weight())?;
+                self.work(left.weight().saturating_add(right.weight()))?;
                 match (left, right) {
-                    (Value::List(a), Value::List(b)) => Value::List([&a[..], b].concat().into()),
-                    (Value::List(a), b) => Value::List(a.iter().chain([b]).cloned().collect()),
+                    (Value::List(a), Value::List(b)) => self.list([&a[..], &b[..]].concat())?,
+                    (Value::List(a), b) => {
+                        self.list(a.iter().chain([b]).cloned().collect::<List>())?
+                    }
                     (a, b) => [&*a.shown(), &*b.shown()].concat().into(),
                 }
             }

@@ -2,12 +2,11 @@
 
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 
 use super::super::failure::{state, Done, Failure};
 use super::super::functions::Aggregate;
 use super::super::plan::*;
-use super::super::value::{weight, Value};
+use super::super::value::{weight, List, Value};
 use super::{Env, Row, Runner};
 
 /// What a total takes, and a key or a value beside its bytes, in steps of 16 bytes.
@@ -37,11 +36,13 @@ struct Total {
 }
 
 impl Total {
-    /// Takes a value that is the first, or stands so to the one that there is.
-    fn take_if(&mut self, value: &Value, wanted: Ordering) {
-        if self.best.is_null() || value.order(&self.best) == wanted {
-            self.best = value.clone();
+    /// Takes a value that is the first, or stands so to the one that there is, and gives the steps of what it keeps more.
+    fn take_if(&mut self, value: &Value, wanted: Ordering) -> usize {
+        if !self.best.is_null() && value.order(&self.best) != wanted {
+            return 0;
         }
+        let before = std::mem::replace(&mut self.best, value.clone());
+        value.weight().saturating_sub(before.weight())
     }
 }
 
@@ -121,10 +122,10 @@ impl Runner<'_> {
         let truth = Value::Bool(value.truth() == Some(true));
         match aggregate {
             Aggregate::Count => {}
-            Aggregate::Min => total.take_if(value, Ordering::Less),
-            Aggregate::Max => total.take_if(value, Ordering::Greater),
-            Aggregate::AllTrue => total.take_if(&truth, Ordering::Less),
-            Aggregate::AnyTrue => total.take_if(&truth, Ordering::Greater),
+            Aggregate::Min => held += total.take_if(value, Ordering::Less),
+            Aggregate::Max => held += total.take_if(value, Ordering::Greater),
+            Aggregate::AllTrue => held += total.take_if(&truth, Ordering::Less),
+            Aggregate::AnyTrue => held += total.take_if(&truth, Ordering::Greater),
             Aggregate::Sum | Aggregate::Average => {
                 let no_number = || Failure::new(state::INVALID_TEXT, "a sum is of numbers");
                 total.sum += value.float().ok_or_else(no_number)?;
@@ -157,7 +158,6 @@ impl Runner<'_> {
             return Ok(Value::Null);
         };
         let kept = self.sorted(total.kept)?;
-        let firsts = kept.iter().filter_map(|(_, values)| values.first());
         Ok(match aggregate {
             Aggregate::Count => total.count.into(),
             _ if total.count == 0 => Value::Null,
@@ -168,24 +168,33 @@ impl Runner<'_> {
                 let sum = sum.filter(|_| !total.is_too_large);
                 sum.ok_or_else(Failure::out_of_range)?.into()
             }
-            Aggregate::ListOf => Value::List(firsts.cloned().collect()),
+            Aggregate::ListOf => {
+                let firsts = kept.iter().filter_map(|(_, values)| values.first());
+                self.list(firsts.cloned().collect::<List>())?
+            }
             Aggregate::Joined => {
-                let separator = kept.first().and_then(|(_, values)| values.get(1));
-                let separator = separator.map(Value::shown).unwrap_or_default();
-                self.work(kept.len().saturating_mul(1 + separator.len() / 16))?;
-                let shown: Vec<Arc<str>> = firsts.map(Value::shown).collect();
-                shown.join(&separator).into()
+                // A separator stands before the value that it came with.
+                let mut joined = String::new();
+                for (nth, (_, values)) in kept.iter().enumerate() {
+                    self.work(weight(values))?;
+                    let shown = |at: usize| values.get(at).map(Value::shown).unwrap_or_default();
+                    if nth > 0 {
+                        joined.push_str(&shown(1));
+                    }
+                    joined.push_str(&shown(0));
+                }
+                joined.into()
             }
             _ => total.best,
         })
     }
 
-    /// By what rows of a group are sorted: where they descend, NULLs come first.
-    fn order_key(&self, order: &[(Bound, bool)], env: &Env<'_>) -> Done<Vec<u8>> {
+    /// By what rows of a group are sorted.
+    fn order_key(&self, order: &[Sorted], env: &Env<'_>) -> Done<Vec<u8>> {
         let mut key = Vec::new();
-        for (by, descends) in order {
+        for (by, descends, nulls_first) in order {
             let value = self.value(by, env)?;
-            self.sort_key([(&value, *descends, *descends)], &mut key)?;
+            self.sort_key([(&value, *descends, *nulls_first)], &mut key)?;
         }
         Ok(key)
     }

@@ -28,7 +28,7 @@ impl Runner<'_> {
         for step in steps {
             let ripe = step.ripe(filter);
             let compared = compared(step, &ripe);
-            let right = match depends(step) {
+            let right = match step.depends() {
                 true => Rows::default(),
                 false => self.source(step, &[], &compared, outer)?,
             };
@@ -47,7 +47,7 @@ impl Runner<'_> {
         ripe: &[&Condition],
         outer: Option<&Env<'_>>,
     ) -> Done<Vec<Row>> {
-        let depends = depends(step);
+        let depends = step.depends();
         let hashed = match depends || left.len() < 2 {
             true => None,
             false => self.hashed(step, &right, compared)?,
@@ -144,7 +144,9 @@ impl Runner<'_> {
                 Rc::new(rows)
             }
             Source::Group(steps) => {
-                let before = vec![Value::Null; step.start];
+                // What none of them follows from may be missing.
+                let mut before = left.to_vec();
+                before.resize(step.start, Value::Null);
                 let mut rows = self.read(steps, vec![before], &[], outer)?;
                 rows.iter_mut().for_each(|row| {
                     row.drain(..step.start);
@@ -184,15 +186,6 @@ impl Runner<'_> {
             }));
         }
         Ok(None)
-    }
-}
-
-/// Does what is read follow from the row before it?
-fn depends(step: &Step) -> bool {
-    match step.source {
-        Source::Select { is_lateral, .. } => is_lateral,
-        Source::Function { .. } => true,
-        _ => false,
     }
 }
 
