@@ -289,11 +289,11 @@ fn nulls_stand_where_a_question_wants_them() {
     let numbers = "FROM unnest('{2,NULL,1}'::int[]) x";
     check_answers(&[
         (
-            &format!("SELECT array_agg(x ORDER BY x NULLS FIRST), array_agg(x ORDER BY x DESC) {numbers}"),
+            &*format!("SELECT array_agg(x ORDER BY x NULLS FIRST), array_agg(x ORDER BY x DESC) {numbers}"),
             "{NULL,1,2}|{NULL,2,1}",
         ),
         (
-            &format!("SELECT x, row_number() OVER (ORDER BY x DESC NULLS LAST) {numbers} ORDER BY 2"),
+            &*format!("SELECT x, row_number() OVER (ORDER BY x DESC NULLS LAST) {numbers} ORDER BY 2"),
             "2|1 / 1|2 / |3",
         ),
     ]);
