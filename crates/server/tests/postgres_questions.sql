@@ -105,3 +105,21 @@ SELECT 1 + 1, has_schema_privilege('public', 'usage'), greatest(1, 3, 2);
 
 -- 1|1|1
 SELECT t.indkey[0], t.indkey[t.indnatts - 1] AS "last", CASE t.indnatts WHEN 1 THEN t.indoption[0] + 1 ELSE NULL END FROM (SELECT i.indkey, i.indnatts, i.indoption FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class c ON c.oid = i.indrelid WHERE c.relname = 'person') t;
+
+-- 1.5|2|-2
+SELECT 1.5::numeric, 2.5::int, (-2.5)::int;
+
+-- f|NULL|t
+SELECT 5 BETWEEN NULL AND 3, 5 BETWEEN NULL AND 7, (NULL, 1) NOT IN ((2, 3));
+
+-- ab|c|{}|NULL
+SELECT left('abc', -1), split_part('a,b,c', ',', -1), string_to_array('', ','), concat_ws(NULL, 'a', 'b');
+
+-- {NULL,1,2}|1-2
+SELECT array_agg(x ORDER BY x NULLS FIRST), string_agg(x::text, '-' ORDER BY x) FROM unnest('{2,NULL,1}'::int[]) x;
+
+-- 7
+SELECT DISTINCT ON (x % 2) 7 FROM generate_series(1, 3) x UNION SELECT 7;
+
+-- 1
+SELECT '1' UNION SELECT 1;

@@ -9,6 +9,7 @@ use super::failure::{state, Failure};
 use super::formats::Format;
 use super::question::Unread;
 use super::read::is_large;
+use super::run::STEPS_MAX;
 use super::session::{Session, VirtualTable};
 use super::tokens::tokens;
 use super::value::Value;
@@ -156,4 +157,215 @@ fn what_is_left_of_a_large_table_is_what_counts() {
         let refused = answer(text, 30_000, 50_000).map_err(|failure| failure.state);
         assert_eq!(refused, Err(state::LIMIT_REACHED), "{text}");
     }
+}
+
+/// The state of the failure that a question ends with, of tables with two rows.
+fn refusal(text: &str) -> Option<&'static str> {
+    let failure = answer(text, 2, STEPS_MAX).err();
+    failure.map(|failure| failure.state)
+}
+
+fn check_answers(questions: &[(&str, &str)]) {
+    for (text, expected) in questions {
+        let found = answer(text, 2, STEPS_MAX);
+        assert_eq!(found.as_deref(), Ok(*expected), "{text}");
+    }
+}
+
+fn check_refusals(state: &str, questions: &[&str]) {
+    for text in questions {
+        assert_eq!(refusal(text), Some(state), "{text}");
+    }
+}
+
+/// Each of these lists has the one before it many times.
+#[test]
+fn lists_that_share_lists_are_refused_at_once() {
+    let written = |copies: usize| format!("ARRAY[{}]", vec!["x"; copies].join(", "));
+    let read = "ARRAY(SELECT x FROM generate_series(1, 30) n)".to_owned();
+    for (floors, list) in [(14, written(8)), (5, written(30)), (5, read)] {
+        let mut text = "WITH a0 AS (SELECT 1 AS x)".to_owned();
+        for floor in 1..=floors {
+            let before = floor - 1;
+            text += &format!(", a{floor} AS (SELECT {list} AS x FROM a{before})");
+        }
+        text += &format!(" SELECT x FROM a{floors}");
+        assert_eq!(refusal(&text), Some(state::LIMIT_REACHED), "{text}");
+    }
+    check_answers(&[(
+        "SELECT cardinality(ARRAY[x, x]), x FROM (SELECT ARRAY[1, 2] AS x) a",
+        "2|{1,2}",
+    )]);
+}
+
+#[test]
+fn lists_in_texts_have_a_bound_of_elements() {
+    let (short, long) = (",".repeat(110_000), ",".repeat(200_000));
+    for (text, state) in [
+        (
+            format!("SELECT count(*) FROM unnest('{{{long}}}') x"),
+            state::INVALID_TEXT,
+        ),
+        (format!("SELECT '{{{long}}}'::text[]"), state::INVALID_TEXT),
+        (
+            format!("SELECT string_to_array('{long}', ',')"),
+            state::LIMIT_REACHED,
+        ),
+        (
+            format!("SELECT count(*) FROM unnest('{{{short}}}') x"),
+            state::LIMIT_REACHED,
+        ),
+        (
+            format!("SELECT count(*) FROM generate_subscripts('{{{short}}}', 1) x"),
+            state::LIMIT_REACHED,
+        ),
+    ] {
+        assert_eq!(refusal(&text), Some(state), "{}", &text[..40]);
+    }
+}
+
+#[test]
+fn joins_do_not_keep_what_follows_from_rows_before_it() {
+    check_refusals(
+        state::FEATURE_NOT_SUPPORTED,
+        &[
+            "SELECT t.id FROM t RIGHT JOIN LATERAL (SELECT t.id AS n) l ON true",
+            "SELECT t.id FROM t FULL JOIN unnest(ARRAY[t.id]) x ON true",
+            "SELECT t.id FROM t RIGHT JOIN (t u JOIN LATERAL (SELECT t.id AS n) l ON true) ON true",
+            "SELECT t.id FROM t, (t u RIGHT JOIN t v ON true JOIN LATERAL (SELECT t.id AS n) l ON true)",
+        ],
+    );
+    check_answers(&[
+        (
+            "SELECT t.id, x FROM t FULL JOIN generate_series(1, 3) x ON x = t.id ORDER BY 1, 2",
+            "0| / 1|1 / |2 / |3",
+        ),
+        (
+            "SELECT u.id, l.n FROM t, (t u JOIN LATERAL (SELECT t.id + 10 AS n) l ON true) ORDER BY 1, 2",
+            "0|10 / 0|11 / 1|10 / 1|11",
+        ),
+    ]);
+}
+
+#[test]
+fn casts_round_and_refuse_as_postgresql_does() {
+    check_answers(&[
+        ("SELECT 1.5::numeric, 1.5::decimal * 2", "1.5|3"),
+        ("SELECT 2.5::int, (-2.5)::int8, 3.5::int2", "2|-2|4"),
+        ("SELECT '2025-01-01'::timestamp(3)", "2025-01-01"),
+    ]);
+    check_refusals(
+        state::OUT_OF_RANGE,
+        &[
+            "SELECT 1e30::int8",
+            "SELECT 'NaN'::float8::int4",
+            "SELECT 70000::int2",
+        ],
+    );
+    check_refusals(
+        state::FEATURE_NOT_SUPPORTED,
+        &["SELECT 1.25::numeric(10, 1)", "SELECT 'abc'::varchar(2)"],
+    );
+}
+
+#[test]
+fn a_question_that_names_itself_is_refused() {
+    let text = "WITH RECURSIVE x AS (SELECT 1 AS n) SELECT n FROM x";
+    check_refusals(state::FEATURE_NOT_SUPPORTED, &[text]);
+}
+
+#[test]
+fn what_aggregates_keep_is_counted() {
+    let longest = format!(
+        "SELECT max(concat(id, '{}')) FROM t WHERE id % 20 = 0 GROUP BY id",
+        "x".repeat(600)
+    );
+    let refused = answer(&longest, 30_000, 50_000).map_err(|failure| failure.state);
+    assert_eq!(refused, Err(state::LIMIT_REACHED));
+}
+
+#[test]
+fn nulls_stand_where_a_question_wants_them() {
+    let numbers = "FROM unnest('{2,NULL,1}'::int[]) x";
+    check_answers(&[
+        (
+            &*format!("SELECT array_agg(x ORDER BY x NULLS FIRST), array_agg(x ORDER BY x DESC) {numbers}"),
+            "{NULL,1,2}|{NULL,2,1}",
+        ),
+        (
+            &*format!("SELECT x, row_number() OVER (ORDER BY x DESC NULLS LAST) {numbers} ORDER BY 2"),
+            "2|1 / 1|2 / |3",
+        ),
+    ]);
+}
+
+#[test]
+fn what_is_unknown_does_not_hide_what_is_false() {
+    check_answers(&[
+        (
+            "SELECT 5 BETWEEN NULL AND 3, 5 BETWEEN NULL AND 7, 5 BETWEEN 5 AND 5",
+            "f||t",
+        ),
+        (
+            "SELECT (NULL, 1) NOT IN ((2, 3)), (NULL, 1) = (2, 1), (NULL, 1) <> (2, 3)",
+            "t||t",
+        ),
+    ]);
+}
+
+#[test]
+fn what_tells_rows_apart_is_no_part_of_a_union() {
+    check_answers(&[(
+        "SELECT DISTINCT ON (x % 2) 7 FROM generate_series(1, 3) x UNION SELECT 7",
+        "7",
+    )]);
+}
+
+#[test]
+fn functions_of_texts_are_those_of_postgresql() {
+    check_answers(&[
+        ("SELECT left('abc', -1), left('abc', -7), left('abc', 2), left('abc', NULL)", "ab||ab|"),
+        ("SELECT substring('abc', NULL::int), replace('abc', 'b', NULL)", "|"),
+        ("SELECT split_part('a,b,c', ',', -1), split_part('a,b,c', ',', 2), split_part('a', ',', 5), split_part('a', ',', NULL)", "c|b||"),
+        ("SELECT string_to_array('', ','), string_to_array('ab', NULL), string_to_array('a,b', ',', 'b')", "{}|{a,b}|{a,NULL}"),
+        ("SELECT concat_ws(NULL, 'a', 'b'), concat_ws('-', 'a', NULL, 'b'), array_to_string(ARRAY[1, 2], NULL)", "|a-b|"),
+        ("SELECT string_agg(x::text, CASE x WHEN 2 THEN '-' ELSE '+' END ORDER BY x) FROM generate_series(1, 3) x", "1-2+3"),
+    ]);
+    let long = format!(
+        "SELECT replace('{}', 'x', '{}')",
+        "x".repeat(2_000),
+        "y".repeat(1_000)
+    );
+    assert_eq!(refusal(&long), Some(state::LIMIT_REACHED));
+    check_refusals(
+        state::INVALID_PARAMETER_VALUE,
+        &["SELECT split_part('a', ',', 0)"],
+    );
+}
+
+#[test]
+fn an_aggregate_of_a_question_around_it_is_refused() {
+    let text = "SELECT (SELECT count(t.id) FROM t u) FROM t";
+    check_refusals(state::FEATURE_NOT_SUPPORTED, &[text]);
+    check_answers(&[(
+        "SELECT (SELECT count(t.id + u.id) FROM t u) FROM t",
+        "2 / 2",
+    )]);
+}
+
+#[test]
+fn parts_of_a_union_have_types_that_match() {
+    check_answers(&[
+        ("SELECT NULL UNION ALL SELECT 1", " / 1"),
+        ("SELECT '1' UNION SELECT 1", "1"),
+        ("SELECT 1 UNION ALL SELECT 1.5", "1 / 1.5"),
+    ]);
+    check_refusals(
+        state::DATATYPE_MISMATCH,
+        &[
+            "SELECT 1 UNION SELECT name FROM t",
+            "SELECT name FROM t UNION SELECT true",
+        ],
+    );
+    check_refusals(state::INVALID_TEXT, &["SELECT 'x' UNION SELECT 1"]);
 }
