@@ -6,6 +6,8 @@ use std::time::Duration;
 /// So many calls of a function begin beside the writer after one that began on it and held it up for too long.
 const BESIDE_CALLS: u32 = 32;
 
+/// So many calls in a row that compute count as one that is too long: one alone may have had no processor.
+const COMPUTING_CALLS_MAX: u32 = 3;
 /// A call that took no longer on the writer is brief.
 const BRIEF_MAX: Duration = Duration::from_millis(1);
 
@@ -14,7 +16,9 @@ const BRIEF_MAX: Duration = Duration::from_millis(1);
 pub(crate) struct Pace {
     /// So many more calls begin beside the writer.
     beside: AtomicU32,
-    /// The last call that began on the writer was brief.
+    /// So many of the last calls that began on the writer computed.
+    computing: AtomicU32,
+    /// The last one was brief.
     brief: AtomicBool,
 }
 
@@ -31,9 +35,14 @@ impl Pace {
         self.brief.load(Ordering::Relaxed)
     }
 
-    /// A call that began on the writer was there for so long, which may be too long.
-    pub fn note(&self, took: Duration, is_long: bool) {
+    /// A call that began on the writer was there for so long, which may be too long, or have been spent on computing.
+    pub fn note(&self, took: Duration, is_long: bool, computes: bool) {
         self.brief.store(took <= BRIEF_MAX, Ordering::Relaxed);
+        let computing = self.computing.load(Ordering::Relaxed) + 1;
+        let computing = if computes { computing } else { 0 };
+        let is_long = is_long || computing >= COMPUTING_CALLS_MAX;
+        self.computing
+            .store(if is_long { 0 } else { computing }, Ordering::Relaxed);
         if is_long {
             self.beside.store(BESIDE_CALLS, Ordering::Relaxed);
         }
@@ -48,9 +57,11 @@ mod tests {
     fn a_function_loses_its_place_on_the_writer_for_a_while() {
         let pace = Pace::default();
         assert!(pace.begins_on_writer() && pace.begins_on_writer());
-        pace.note(BRIEF_MAX, false);
-        assert!(pace.was_brief() && pace.begins_on_writer());
-        pace.note(BRIEF_MAX * 3, true);
+        for computes in [true, true, false, true, true] {
+            pace.note(BRIEF_MAX, false, computes);
+            assert!(pace.was_brief() && pace.begins_on_writer());
+        }
+        pace.note(BRIEF_MAX * 3, false, true);
         assert!(!pace.was_brief());
         let calls = std::iter::repeat_with(|| pace.begins_on_writer());
         assert_eq!(calls.take_while(|begins| !begins).count(), 32);

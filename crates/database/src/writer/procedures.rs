@@ -218,8 +218,8 @@ impl Writer {
         };
         let now = self.now_instant();
         if !turn.is_zero() {
-            let is_long = ticks >= TICKS_MAX || computed >= COMPUTES_MAX || now - started >= turn;
-            pace.note(now - started, is_long);
+            let is_long = ticks >= TICKS_MAX || now - started >= turn;
+            pace.note(now - started, is_long, computed >= COMPUTES_MAX);
         }
         self.note_unsent(started, now);
         if let Some(ended) = ended {
