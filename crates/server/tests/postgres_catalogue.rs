@@ -94,7 +94,7 @@ async fn questions_are_answered_as_postgresql_does_or_refused() {
         ("SELECT count(*) FROM pg_catalog.generate_series(1, 5, -1)", "0"),
         ("SELECT abs(-1.5), abs(-2), floor(-0.5), avg(x) FROM (VALUES (1), (2)) v(x)", "1.5|2|-1|1.5"),
         ("SELECT substring('abc', -9223372036854775807 - 1, 2), (ARRAY[1])[-9223372036854775807 - 1]", "|NULL"),
-        ("SELECT split_part('a,b', ',', -9223372036854775807 - 1)", "a"),
+        ("SELECT split_part('a,b', ',', -9223372036854775807 - 1)", ""),
         ("SELECT c.relname, count(a.attname) FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid WHERE c.relkind = 'r' GROUP BY c.oid ORDER BY 1", "person|2"),
         ("SELECT pg_catalog.sum(x), sum(x::int) FROM (VALUES (1.5), (2.5)) v(x)", "4|5"),
         ("SELECT E'it\\'s' || E'\\n', $$a'b$$, pg_catalog.lower(substring('abc' FROM 2 FOR 1))", "it's\n|a'b|b"),

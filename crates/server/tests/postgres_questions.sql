@@ -106,7 +106,7 @@ SELECT 1 + 1, has_schema_privilege('public', 'usage'), greatest(1, 3, 2);
 -- 1|1|1
 SELECT t.indkey[0], t.indkey[t.indnatts - 1] AS "last", CASE t.indnatts WHEN 1 THEN t.indoption[0] + 1 ELSE NULL END FROM (SELECT i.indkey, i.indnatts, i.indoption FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class c ON c.oid = i.indrelid WHERE c.relname = 'person') t;
 
--- 1.5|2|-2
+-- 1.5|3|-3
 SELECT 1.5::numeric, 2.5::int, (-2.5)::int;
 
 -- f|NULL|t

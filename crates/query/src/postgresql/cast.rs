@@ -196,9 +196,10 @@ pub fn literal(ty: &AlgebraicType, value: &Value) -> Option<String> {
     write_literal(ty, &value.shown()).filter(|_| is_same)
 }
 
-/// The next integer; of two that are as near, the even one. None: there is none of 64 bits.
+/// The next integer; of two that are as near, the one farther from zero, as PostgreSQL has it of a numeric, which is what numbers that
+/// are written out are there. None: there is none of 64 bits.
 fn whole(number: f64) -> Option<i64> {
-    let (whole, end) = (number.round_ties_even(), 2_f64.powi(63));
+    let (whole, end) = (number.round(), 2_f64.powi(63));
     (-end..end).contains(&whole).then_some(whole as i64)
 }
 
