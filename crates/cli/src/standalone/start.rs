@@ -117,11 +117,15 @@ pub fn run(args: Args) -> Result<()> {
         .build()
         .map_err(caused!("LC0620", "cannot start the asynchronous runtime"))?;
     let result: Result<()> = runtime.block_on(async {
-        let handle = Server::bind(options).await.map_err(starting)?;
+        let mut stop = std::pin::pin!(crate::signals::stop(false));
+        let handle = tokio::select! {
+            () = &mut stop => return Ok(()),
+            handle = Server::bind(options) => handle.map_err(starting)?,
+        };
         if output::is_shown() {
             result!("\n{}\n", what_to_know(handle.local_addr(), &data_dir));
         }
-        crate::signals::stop(false).await;
+        stop.await;
         tracing::info!("stopping");
         handle.shutdown().await;
         Ok(())
