@@ -8,6 +8,7 @@ mod collaborators;
 mod confirmation;
 mod cors;
 mod credentials;
+mod dashboard;
 mod database;
 mod delivery;
 mod handlers;

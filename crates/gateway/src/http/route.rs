@@ -40,7 +40,7 @@ pub(super) enum Token {
     Checked,
     /// The handler looks at it, or none does.
     Unread,
-    /// The same, and pages in browsers are told nothing.
+    /// The same, and pages of other origins are told nothing.
     Internal,
 }
 

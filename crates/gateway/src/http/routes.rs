@@ -10,8 +10,8 @@ use lightcone_node::permissions::Action;
 use super::access::{self, Class};
 use super::route::{BodyMax, Route, Token};
 use super::{
-    body, call, changes, collaborators, cors, credentials, database, handlers, identity, logs, mcp,
-    migration, names, owner, pre_publish, publish, reset, sql, status, traced,
+    body, call, changes, collaborators, cors, credentials, dashboard, database, handlers, identity,
+    logs, mcp, migration, names, owner, pre_publish, publish, reset, sql, status, traced,
 };
 use crate::gateway::Gateway;
 use crate::ws;
@@ -84,6 +84,9 @@ pub const ROUTES: &[Route] = routes! {
     Client     GET    "/v1/health"                                       Unread   None                Nothing => status::health;
     Management GET    "/v1/metrics"                                      Unread   None                Nothing => status::metrics;
     Management GET    "/v1/prometheus/sd_config"                         Unread   None                Nothing => status::prometheus_discovery;
+    Management GET    "/dashboard"                                       Internal None                Nothing => dashboard::entry;
+    Management GET    "/dashboard/"                                      Internal None                Nothing => dashboard::page;
+    Management GET    "/dashboard/{file}"                                Internal None                Nothing => dashboard::file;
     Management GET    "/internal/heap"                                   Internal None                Nothing => status::diagnostics;
     Management GET    "/internal/heap/settings"                          Internal None                Nothing => status::diagnostics;
     Management POST   "/internal/heap/settings"                          Internal None                Nothing => status::diagnostics;
@@ -157,6 +160,6 @@ mod tests {
                 "GET /v1/health",
             ]
         );
-        assert_eq!(ROUTES.len(), of_clients.len() + 30, "routes of management");
+        assert_eq!(ROUTES.len(), of_clients.len() + 33, "routes of management");
     }
 }

@@ -219,6 +219,20 @@ impl Default for Routes {
 }
 
 impl Routes {
+    /// Whether a module's page has an origin of its own, and so cannot act as another page of this server.
+    pub fn are_sandboxed(&self) -> bool {
+        let mut policies = self.content_security_policy.split(',');
+        policies.any(|policy| {
+            let directives = policy.split(';').map(str::split_ascii_whitespace);
+            // Browsers go by the first of that name.
+            let first = directives
+                .map(|words| words.collect::<Vec<_>>())
+                .find(|words| words.first().is_some_and(|name| name.eq_ignore_ascii_case("sandbox")));
+            let shares = |word: &&str| word.eq_ignore_ascii_case("allow-same-origin");
+            first.is_some_and(|words| !words.iter().any(shares))
+        })
+    }
+
     pub(super) fn check(&self) -> Result<(), String> {
         let policy = &self.content_security_policy;
         if http::HeaderValue::from_str(policy).is_err() {
@@ -228,6 +242,14 @@ impl Routes {
         }
         Ok(())
     }
+}
+
+/// The page for people at `/dashboard`.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub struct Dashboard {
+    /// Nothing said: it is served where [`Routes::are_sandboxed`].
+    pub enabled: Option<bool>,
 }
 
 /// A client compares it with what it has dialed, so it has one form.

@@ -19,7 +19,7 @@ use serde::Deserialize;
 use crate::error::Error;
 
 pub use auth::{Auth, ForeignIssuers};
-pub use edge::{Mcp, McpWrites, Metrics, Network, Postgres, Routes, Scheduling, Threads};
+pub use edge::{Dashboard, Mcp, McpWrites, Metrics, Network, Postgres, Routes, Scheduling, Threads};
 pub use lightcone_limits::{CompressionChoice, Limits, WebSocket};
 pub use publish::{Publish, PublishAllowed, PUBLISH_ALLOWED_VARIABLE, PUBLISH_OWNERS_VARIABLE};
 pub use reference::{CertificateAuthority, Commitlog, EnginePool, Logs, ModuleHttp, V8HeapPolicy};
@@ -47,6 +47,7 @@ pub struct Config {
     pub metrics: Metrics,
     pub postgres: Postgres,
     pub routes: Routes,
+    pub dashboard: Dashboard,
     pub mcp: Mcp,
     pub tracing: Tracing,
     /// Warnings about the file that the log has when the server starts.

@@ -1,0 +1,207 @@
+// The program: what it defines, which versions there were, and what a new one would change.
+
+import { type ReactNode, useState } from "react";
+import * as api from "../api";
+import { useDatabase } from "../database";
+import { isObject, type Json } from "../json";
+import { lastLogs } from "../logs";
+import { linkTo } from "../router";
+import { sql } from "../sql";
+import { nameOf } from "../types";
+import { Badge, Button, Head, Loading, Note, Stat, useLoaded, whole } from "../ui";
+
+const LOG_LINES = 2_500;
+const VERSIONS_MAX = 50;
+const TYPES_MAX = 300;
+
+async function loadVersions(name: string, token: string): Promise<{ at: number; hash: string }[]> {
+  const lines = await lastLogs(name, token, LOG_LINES);
+  const found = lines.flatMap((line) => {
+    const hash = /^Updated program to (?:0x)?([0-9a-f]{8,64})/.exec(line.message)?.[1];
+    return hash && line.isHost ? [{ at: line.at, hash }] : [];
+  });
+  return found.reverse().slice(0, VERSIONS_MAX);
+}
+
+export function Module(): ReactNode {
+  const { name, token, info, schema, reload } = useDatabase();
+  const program = useLoaded(async () => {
+    const { rows } = await sql(name, token, "SELECT program_kind, program_hash FROM st_module");
+    return rows[0] ? String(rows[0][1]).replace(/^0x/, "").padStart(64, "0") : undefined;
+  }, [name, token]);
+  const versions = useLoaded(() => loadVersions(name, token), [name, token]);
+  const count = (kind: string) => whole(schema.functions.filter((one) => one.kind === kind).length);
+  return (
+    <div className="scroll page">
+      <Head title="Module" about={info.host === "Js" ? "JavaScript" : "WebAssembly"}>
+        <Button icon="refresh" onClick={reload}>
+          Read again
+        </Button>
+      </Head>
+      <dl className="stats">
+        <Stat name="Tables" value={whole(schema.tables.filter((one) => !one.isView).length)} />
+        <Stat name="Views" value={count("view")} />
+        <Stat name="Reducers" value={count("reducer")} />
+        <Stat name="Procedures" value={count("procedure")} />
+        <Stat name="HTTP handlers" value={count("handler")} />
+      </dl>
+      <dl className="facts">
+        <dt>Database</dt>
+        <dd className="mono wraps">0x{info.identity}</dd>
+        <dt>Owner</dt>
+        <dd className="mono wraps">0x{info.owner}</dd>
+        <dt>Program</dt>
+        <dd className="mono wraps">{program.value ? `0x${program.value}` : <span className="dim">only readers of the database see it</span>}</dd>
+      </dl>
+      <PlanOf />
+      <h2>Versions</h2>
+      {versions.error ? (
+        <p className="dim">{versions.error}</p>
+      ) : !versions.value ? (
+        <Loading />
+      ) : versions.value.length === 0 ? (
+        <p className="dim">No update stands in the log of today: this is the program that the database began the day with.</p>
+      ) : (
+        <ul className="versions">
+          {versions.value.map((one) => (
+            <li key={one.at}>
+              <time>{new Date(one.at).toLocaleString("en-GB")}</time> <span className="mono">{one.hash.slice(0, 16)}…</span>{" "}
+              {program.value === one.hash && <Badge tone="good">runs</Badge>}
+            </li>
+          ))}
+        </ul>
+      )}
+      <h2>Schema</h2>
+      <ul className="schema">
+        {schema.tables.map((table) => (
+          <li key={`${table.isView} ${table.name}`}>
+            <details>
+              <summary>
+                <span className="mono">{table.name}</span> <Badge>{table.isView ? "view" : table.isEvent ? "event table" : "table"}</Badge>{" "}
+                <span className="dim">{whole(table.columns.length)} columns</span>
+              </summary>
+              <ul className="columns mono">
+                {table.columns.map((column, at) => (
+                  <li key={at}>
+                    {column.name} <span className="dim">{nameOf(column.type)}</span> {column.isPrimaryKey && <Badge tone="accent">key</Badge>}
+                  </li>
+                ))}
+              </ul>
+              <a href={linkTo("db", name, "tables", table.name)}>Open</a>
+            </details>
+          </li>
+        ))}
+      </ul>
+      <h2>Types</h2>
+      <ul className="columns mono">
+        {schema.types.slice(0, TYPES_MAX).map((type) => (
+          <li key={type.name} className="wraps">
+            {type.name} <span className="dim">{type.text}</span>
+          </li>
+        ))}
+      </ul>
+      {schema.rules.length > 0 && (
+        <>
+          <h2>Row-level security</h2>
+          <ul className="columns mono">
+            {schema.rules.map((rule) => (
+              <li key={rule} className="wraps">
+                {rule}
+              </li>
+            ))}
+          </ul>
+        </>
+      )}
+    </div>
+  );
+}
+
+interface MigrationPlan {
+  title: string;
+  text: string;
+  breaks: boolean;
+  obstacles: string[];
+  seconds: number | undefined;
+  isPossible: boolean;
+}
+
+function planOf(answer: Json): MigrationPlan {
+  const outcome = isObject(answer) ? answer : {};
+  const auto = outcome["AutoMigrate"];
+  const manual = outcome["ManualMigrate"];
+  const textOf = (json: Json | undefined) => (typeof json === "string" ? json : "");
+  if (!isObject(auto)) {
+    const reason = isObject(manual) ? textOf(manual["reason"]) : "";
+    return { title: "No plan leads there", text: reason, breaks: false, obstacles: [], seconds: undefined, isPossible: false };
+  }
+  const obstacles = Array.isArray(auto["obstacles"]) ? auto["obstacles"].map(String) : [];
+  const rehearsal = auto["rehearsal"];
+  const plan = textOf(auto["migrate_plan"]);
+  const steps = Array.isArray(auto["steps"]) ? auto["steps"].length : 0;
+  return {
+    title: obstacles.length > 0 ? "The rows refuse it" : steps === 0 ? "The schema stays as it is" : `${whole(steps)} ${steps === 1 ? "step" : "steps"}`,
+    text: plan,
+    breaks: auto["break_clients"] === true,
+    obstacles,
+    seconds: isObject(rehearsal) ? Number(rehearsal["seconds"]) : undefined,
+    isPossible: obstacles.length === 0,
+  };
+}
+
+/** What publishing a file would do. It changes nothing. */
+function PlanOf(): ReactNode {
+  const { name, token } = useDatabase();
+  const [plan, setPlan] = useState<MigrationPlan>();
+  const [error, setError] = useState<string>();
+  const [isBusy, setBusy] = useState(false);
+  const look = async (file: File) => {
+    setBusy(true);
+    setPlan(undefined);
+    setError(undefined);
+    try {
+      const host = file.name.endsWith(".wasm") ? "Wasm" : "Js";
+      const path = `database/${api.part(name)}/pre_publish?host_type=${host}&style=NoColor&dry_run=true`;
+      setPlan(planOf(await api.json(path, { method: "POST", token, body: file })));
+    } catch (failure) {
+      setError(api.messageOf(failure));
+    } finally {
+      setBusy(false);
+    }
+  };
+  return (
+    <section className="card" aria-label="Migration plan">
+      <header className="card-head">
+        <h2>What would a publish change?</h2>
+      </header>
+      <label className="field">
+        <span>A built module, .wasm or .js. It is tried on a copy of the data; nothing changes.</span>
+        <input
+          type="file"
+          accept=".wasm,.js,.mjs"
+          disabled={isBusy}
+          onChange={(event) => {
+            const file = event.target.files?.[0];
+            if (file) void look(file);
+          }}
+        />
+      </label>
+      {isBusy && <Loading />}
+      {error && <Note tone="bad">{error}</Note>}
+      {plan && (
+        <div className="migration" role="status">
+          <p>
+            <strong>{plan.title}</strong> {plan.breaks && <Badge tone="warn">disconnects clients</Badge>}{" "}
+            {plan.seconds !== undefined && <span className="dim">took {plan.seconds.toFixed(3)} s on the copy</span>}
+          </p>
+          {plan.obstacles.map((one) => (
+            <Note key={one} tone="bad">
+              {one}
+            </Note>
+          ))}
+          {plan.text && <pre className="statement">{plan.text}</pre>}
+          {plan.isPossible && <p className="dim">To do it: <code>spacetime publish {name}</code></p>}
+        </div>
+      )}
+    </section>
+  );
+}
