@@ -1,7 +1,7 @@
 // Lines over time, drawn as SVG. Each chart has its last values as text, for those who do not see it.
 
 import { type ReactNode, useEffect, useId, useRef, useState } from "react";
-import { clock } from "./ui";
+import { bytes, clock, whole } from "./ui";
 
 export interface Series {
   name: string;
@@ -38,11 +38,16 @@ function thin(props: ChartProps): { times: number[]; series: Series[] } {
   return { times: groups.map((from) => props.times[Math.min(from + size, props.times.length) - 1]!), series };
 }
 
-/** A round number that is no less. */
-function roundUp(value: number): number {
+/** A round number that is no less, of which half is round too. */
+function roundUp(value: number, format: (value: number) => string): number {
+  if (format === whole) return value <= 2 ? 2 : value < 10 ? Math.ceil(value / 2) * 2 : roundUp(value, String);
   if (value <= 0) return 1;
+  if (format === bytes) {
+    const unit = 1024 ** Math.floor(Math.log2(Math.max(1, value)) / 10);
+    return roundUp(value / unit, String) * unit;
+  }
   const power = 10 ** Math.floor(Math.log10(value));
-  const step = [1, 1.5, 2, 3, 4, 5, 6, 8, 10].find((one) => one * power >= value * 0.9999)!;
+  const step = [1, 2, 3, 4, 5, 6, 8, 10].find((one) => one * power >= value * 0.9999)!;
   return step * power;
 }
 
@@ -61,7 +66,7 @@ export function Chart(props: ChartProps): ReactNode {
   const [left, bottom, top] = [52, 18, 8];
   const all = series.flatMap(({ values }) => values.filter((value) => value !== undefined));
   const low = Math.min(0, ...all);
-  const high = roundUp(Math.max(...all, 0));
+  const high = roundUp(Math.max(...all, 0), props.format);
   const x = (at: number) => left + (times.length < 2 ? 0.5 : at / (times.length - 1)) * (width - left - 8);
   const y = (value: number) => top + (1 - (value - low) / (high - low || 1)) * (height - top - bottom);
   const label = props.at ?? ((at: number) => clock(times[at] ?? 0));

@@ -3,6 +3,7 @@
 import { messageOf } from "./api";
 import type { Database } from "./database";
 import { LIVE_ROWS_MAX, WINDOW_ROWS_MAX } from "./live";
+import { Ranks } from "./ranks";
 import type { Table } from "./schema";
 import { count, sql, valuesOf } from "./sql";
 import { Store } from "./store";
@@ -22,11 +23,14 @@ export interface Sort {
   isDescending: boolean;
 }
 
-export type Freshness = "live" | "polling" | "loading";
+/** `still`: what is shown is as it was when it was read. */
+export type Freshness = "live" | "polling" | "still" | "loading";
 
 export interface RowsState {
   /** undefined: not counted yet. */
   total: number | undefined;
+  /** Rows that can be shown in this order. */
+  reachable: number;
   error: string | undefined;
   freshness: Freshness;
   /** Rises with every change of what `row` gives. */
@@ -48,7 +52,13 @@ function isIndexed(table: Table, column: number): boolean {
 }
 
 export class Rows {
-  readonly state = new Store<RowsState>({ total: undefined, error: undefined, freshness: "loading", version: 0 });
+  readonly state = new Store<RowsState>({
+    total: undefined,
+    reachable: 0,
+    error: undefined,
+    freshness: "loading",
+    version: 0,
+  });
   readonly #database: Database;
   readonly #table: Table;
   readonly #where: string;
@@ -57,11 +67,14 @@ export class Rows {
   readonly #asked = new Set<number>();
   readonly #flashes = new Map<string, number>();
   readonly #abort = new AbortController();
+  readonly #ranks: Ranks | undefined;
   #range: [first: number, last: number] = [0, 0];
   #stopLive: (() => void) | undefined;
-  #liveAt = -1;
+  #liveText: string | undefined;
   #settle: ReturnType<typeof setTimeout> | undefined;
   #counting: ReturnType<typeof setTimeout> | undefined;
+  /** The server takes no subscription to these rows. */
+  #isRefused = false;
   readonly #poll: ReturnType<typeof setInterval>;
 
   constructor(database: Database, table: Table, where: string, sort: Sort | undefined) {
@@ -69,6 +82,7 @@ export class Rows {
     this.#table = table;
     this.#where = where;
     this.#sort = sort;
+    this.#ranks = this.#makeRanks();
     void this.#count();
     this.#poll = setInterval(() => this.#look(), POLL_MS);
   }
@@ -103,7 +117,8 @@ export class Rows {
     this.#pages.clear();
     this.#asked.clear();
     void this.#count();
-    this.#liveAt = -1;
+    this.#isRefused = false;
+    this.#ranks?.forget();
     this.#arrive();
   }
 
@@ -123,7 +138,11 @@ export class Rows {
     const { name, token } = this.#database;
     try {
       const total = await count(name, token, `SELECT COUNT(*) AS n ${this.#from()}`, this.#abort.signal);
-      if (total !== this.state.get().total) this.#tell({ total });
+      if (total === this.state.get().total) return;
+      this.#ranks?.forget();
+      const isBounded = total > SMALL_TABLE_ROWS && this.#sort !== undefined && !this.#ranks;
+      this.#tell({ total, reachable: isBounded ? Math.min(total, WINDOW_ROWS_MAX) : total });
+      this.#arrive();
     } catch (error) {
       this.#fail(error);
     }
@@ -137,6 +156,7 @@ export class Rows {
   }
 
   #arrive(): void {
+    if (this.state.get().total === undefined) return;
     for (const page of this.#pagesInSight()) if (!this.#pages.has(page)) void this.#fetch(page);
     this.#follow();
   }
@@ -144,18 +164,70 @@ export class Rows {
   async #fetch(page: number): Promise<void> {
     if (this.#asked.has(page)) return;
     this.#asked.add(page);
-    const { name, token } = this.#database;
-    const text = `SELECT * ${this.#from()}${this.#order()} LIMIT ${PAGE_ROWS} OFFSET ${page * PAGE_ROWS}`;
     try {
-      const result = await sql(name, token, text, this.#abort.signal);
-      this.#keep(page, result.rows.map((row) => valuesOf(row, this.#table.columns)));
-      this.#tell({ error: undefined });
-      this.#follow();
+      const rows = await this.#read(page);
+      if (rows) {
+        this.#keep(page, rows);
+        this.#tell({ error: undefined });
+        this.#follow();
+      }
     } catch (error) {
       this.#fail(error);
     } finally {
       this.#asked.delete(page);
     }
+  }
+
+  /** The rows of a page; undefined if the subscription brings them. */
+  async #read(page: number): Promise<unknown[][] | undefined> {
+    const from = page * PAGE_ROWS;
+    const total = this.state.get().total ?? 0;
+    const isLarge = total > SMALL_TABLE_ROWS;
+    if (isLarge && this.#sort && this.#isWindow(page) && isIndexed(this.#table, this.#sort.column) && !this.#isRefused) {
+      return undefined;
+    }
+    if (isLarge && this.#ranks && this.#sort) {
+      const to = Math.min(total, from + PAGE_ROWS);
+      if (!this.#sort.isDescending) return this.#ranks.rows(from, to, total);
+      return (await this.#ranks.rows(total - to, total - from, total)).reverse();
+    }
+    return this.#select(`SELECT * ${this.#from()}${this.#order()} LIMIT ${PAGE_ROWS} OFFSET ${from}`);
+  }
+
+  async #select(text: string): Promise<unknown[][]> {
+    const { name, token } = this.#database;
+    const result = await sql(name, token, text, this.#abort.signal);
+    return result.rows.map((row) => valuesOf(row, this.#table.columns));
+  }
+
+  /** Places of rows by their keys, if rows are ordered by a key of whole numbers. */
+  #makeRanks(): Ranks | undefined {
+    const sort = this.#sort;
+    if (!sort) return undefined;
+    const { name, type, isUnique } = this.#table.columns[sort.column]!;
+    if (!isUnique || !/^[IU](8|16|32|64)$/.test(type.tag)) return undefined;
+    const { name: database, token } = this.#database;
+    const table = quoted(this.#table.name);
+    const key = quoted(name);
+    const where = this.#where ? `(${this.#where}) AND ` : "";
+    const between = (low: bigint, high: bigint) => `FROM ${table} WHERE ${where}${key} >= ${low} AND ${key} <= ${high - 1n}`;
+    return new Ranks({
+      ends: async () => {
+        const text = `SELECT MIN(${key}) AS low, MAX(${key}) AS high ${this.#from()}`;
+        const { rows } = await sql(database, token, text, this.#abort.signal);
+        const [low, high] = (rows[0] ?? []).map((one) => (Array.isArray(one) && one[0] === 0 ? BigInt(one[1] as number) : undefined));
+        return low === undefined || high === undefined ? undefined : [low, high + 1n];
+      },
+      count: (low, high) => count(database, token, `SELECT COUNT(*) AS n ${between(low, high)}`, this.#abort.signal),
+      rows: async (low, high, most) => {
+        const rows = await this.#select(`SELECT * ${between(low, high)} LIMIT ${most}`);
+        return rows.sort((a, b) => compare(a[sort.column], b[sort.column], type));
+      },
+    });
+  }
+
+  #isWindow(page: number): boolean {
+    return page * PAGE_ROWS + LIVE_ROWS_MAX <= WINDOW_ROWS_MAX;
   }
 
   #keep(page: number, rows: unknown[][]): void {
@@ -171,30 +243,33 @@ export class Rows {
   #look(): void {
     if (document.hidden || this.#abort.signal.aborted) return;
     void this.#count();
-    if (this.state.get().freshness !== "live") for (const page of this.#pagesInSight()) void this.#fetch(page);
+    if (this.state.get().freshness !== "polling") return;
+    for (const page of this.#pagesInSight()) void this.#fetch(page);
   }
 
   // Following ---------------------------------------------------------------------------------------------------------
 
-  /** A subscription to what is on the screen, if there is one that costs the server little. */
-  #liveQuery(first: number): string | undefined {
+  /** A subscription to what is on the screen, if there is one that costs the server little; `later`: when its rows are here. */
+  #liveQuery(first: number): string | "later" | undefined {
     const sort = this.#sort;
     const total = this.state.get().total ?? Number.POSITIVE_INFINITY;
-    if (!sort || this.#table.isEvent) return undefined;
+    if (!sort || this.#isRefused) return undefined;
     if (!isIndexed(this.#table, sort.column) && total > SMALL_TABLE_ROWS) return undefined;
-    const offset = first * PAGE_ROWS;
-    if (offset + LIVE_ROWS_MAX <= WINDOW_ROWS_MAX) {
-      return `SELECT * ${this.#from()}${this.#order()} LIMIT ${LIVE_ROWS_MAX} OFFSET ${offset}`;
+    if (this.#isWindow(first)) {
+      return `SELECT * ${this.#from()}${this.#order()} LIMIT ${LIVE_ROWS_MAX} OFFSET ${first * PAGE_ROWS}`;
     }
-    return this.#rangeQuery(first);
+    return this.#rangeQuery();
   }
 
   /** Deep in a table, rows are followed by their keys. */
-  #rangeQuery(first: number): string | undefined {
+  #rangeQuery(): string | "later" | undefined {
     const { column } = this.#sort!;
     const { name, type, isUnique } = this.#table.columns[column]!;
-    const rows = [first, first + 1].flatMap((page) => this.#pages.get(page) ?? []);
-    if (!isUnique || rows.length < 2) return undefined;
+    if (!isUnique || !hasLiteral(type)) return undefined;
+    const pages = this.#pagesInSight();
+    if (!pages.every((page) => this.#pages.has(page))) return "later";
+    const rows = pages.flatMap((page) => this.#pages.get(page)!);
+    if (rows.length === 0) return undefined;
     const ends = [rows[0]!, rows.at(-1)!].map((row) => literal(format(row[column], type), type));
     const [low, high] = this.#sort!.isDescending ? ends.reverse() : ends;
     const where = this.#where ? `(${this.#where}) AND ` : "";
@@ -203,14 +278,17 @@ export class Rows {
   }
 
   #follow(): void {
-    const first = this.#pagesInSight()[0] ?? 0;
-    if (first === this.#liveAt || this.#abort.signal.aborted) return;
+    if (this.#abort.signal.aborted) return;
+    const pages = this.#pagesInSight();
+    const first = pages[0] ?? 0;
     const query = this.#liveQuery(first);
+    if (query === this.#liveText || query === "later") return;
     this.#stopLive?.();
     this.#stopLive = undefined;
-    this.#liveAt = query === undefined ? -1 : first;
+    this.#liveText = query;
     if (query === undefined) {
-      if (this.state.get().freshness !== "polling") this.#tell({ freshness: "polling" });
+      const isCheap = (this.state.get().total ?? 0) <= SMALL_TABLE_ROWS;
+      this.#tell({ freshness: isCheap ? "polling" : "still" });
       return;
     }
     this.#stopLive = this.#database.live.follow(
@@ -219,7 +297,9 @@ export class Rows {
       (rows) => this.#changed(first, rows),
       () => {
         this.#stopLive = undefined;
-        this.#tell({ freshness: "polling" });
+        this.#liveText = undefined;
+        this.#isRefused = true;
+        this.#arrive();
       },
     );
   }

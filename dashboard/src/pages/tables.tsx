@@ -208,7 +208,7 @@ function RowsStatus({ rows }: { rows: Rows }): ReactNode {
     <div className="rows-status" role="status">
       <span>{total === undefined ? "counting" : `${whole(total)} ${total === 1 ? "row" : "rows"}`}</span>
       <span className={`dot ${freshness}`} />
-      <span>{{ live: "live", polling: "every 2 s", loading: "loading" }[freshness]}</span>
+      <span>{{ live: "live", polling: "every 2 s", still: "as read", loading: "loading" }[freshness]}</span>
     </div>
   );
 }
@@ -217,11 +217,11 @@ function RowsGrid(props: {
   table: Table;
   rows: Rows;
   sort: Sort | undefined;
-  onSort: (sort: Sort) => void;
+  onSort: (sort: Sort | undefined) => void;
   onOpen: (row: unknown[]) => void;
 }): ReactNode {
   const { table, rows, sort } = props;
-  const { total, error } = useStore(rows.state);
+  const { total, error, reachable } = useStore(rows.state);
   const show = useCallback((first: number, last: number) => rows.show(first, last), [rows]);
   const columns = useMemo(
     () => table.columns.map((column) => ({ ...column, about: nameOf(column.type), isKey: column.isPrimaryKey })),
@@ -230,10 +230,19 @@ function RowsGrid(props: {
   return (
     <>
       {error && <Note tone="bad">{error}</Note>}
+      {total !== undefined && reachable < total && (
+        <Note>
+          In this order, the first {whole(reachable)} of {whole(total)} rows are shown.{" "}
+          <button type="button" className="link" onClick={() => props.onSort(undefined)}>
+            Show all as they are stored
+          </button>
+          , or filter.
+        </Note>
+      )}
       <Grid
         label={`Rows of ${table.name}`}
         columns={columns}
-        count={total ?? 0}
+        count={reachable}
         row={(at) => rows.row(at)}
         isNew={(row) => rows.isNew(row)}
         onShow={show}
