@@ -1,6 +1,6 @@
 // The page as it is in the sources, built anew for each visit, in front of a server that runs already:
 //
-//   node scripts/dev.mjs [port of the server, 3000] [own port, 5180]
+//   node scripts/dev.mjs [port of the server, 3000] [own port, 5180; 0 for any]
 
 import { createServer, request } from "node:http";
 import { connect } from "node:net";
@@ -47,4 +47,4 @@ page.on("upgrade", (incoming, socket) => {
   socket.on("error", () => onward.destroy());
 });
 
-page.listen(Number(own), "127.0.0.1", () => console.log(`http://127.0.0.1:${own}/dashboard/`));
+page.listen(Number(own), "127.0.0.1", () => console.log(`http://127.0.0.1:${page.address().port}/dashboard/`));

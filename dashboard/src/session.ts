@@ -67,16 +67,30 @@ export function logOut(): void {
   session.set(undefined);
 }
 
-/** The token in the address, which goes from there at once, and the one that is kept. */
+/** The token in the address, which goes from there at once. */
+function handedIn(): string | undefined {
+  const token = /^#token=([\w.-]+)$/.exec(location.hash)?.[1];
+  if (token !== undefined) history.replaceState(null, "", `${location.pathname}#/`);
+  return token;
+}
+
+/** The login of before, or the one that comes with the address. */
 export async function restore(): Promise<void> {
-  const handedIn = /^#token=([\w.-]+)$/.exec(location.hash)?.[1];
-  if (handedIn !== undefined) history.replaceState(null, "", `${location.pathname}#/`);
+  const token = handedIn();
   const kept = localStorage.getItem(KEPT_AS) ?? undefined;
-  if (handedIn !== undefined && (kept === undefined || kept === handedIn)) {
-    await logIn(handedIn, kept !== undefined);
+  if (token !== undefined && (kept === undefined || kept === token)) {
+    await logIn(token, kept !== undefined);
   } else if (kept !== undefined) {
     // A link must not quietly make its reader somebody else.
-    if (handedIn !== undefined) offered.set(handedIn);
+    if (token !== undefined) offered.set(token);
     await logIn(kept, true);
   }
 }
+
+/** A link with a token that is followed while the page is open. */
+addEventListener("hashchange", () => {
+  const token = handedIn();
+  if (token === undefined || token === session.get()?.token) return;
+  if (session.get() !== undefined) offered.set(token);
+  else logIn(token, false).catch(() => {});
+});

@@ -173,7 +173,7 @@ export function Dialog(props: {
     // biome-ignore lint/a11y/useKeyWithClickEvents: Escape closes a dialog by itself
     <dialog
       ref={dialog}
-      className={props.isSide ? "side" : props.isBare ? "bare" : undefined}
+      className={props.isSide ? "drawer" : props.isBare ? "bare" : undefined}
       aria-labelledby={id}
       onCancel={(event) => {
         event.preventDefault();

@@ -137,7 +137,9 @@ function planOf(answer: Json): MigrationPlan {
   const obstacles = Array.isArray(auto["obstacles"]) ? auto["obstacles"].map(String) : [];
   const rehearsal = auto["rehearsal"];
   const plan = textOf(auto["migrate_plan"]);
-  const steps = Array.isArray(auto["steps"]) ? auto["steps"].length : 0;
+  // A view is computed anew with every program, which changes no schema.
+  const isChange = (step: Json) => !isObject(step) || step["kind"] !== "UpdateView";
+  const steps = Array.isArray(auto["steps"]) ? auto["steps"].filter(isChange).length : 0;
   return {
     title: obstacles.length > 0 ? "The rows refuse it" : steps === 0 ? "The schema stays as it is" : `${whole(steps)} ${steps === 1 ? "step" : "steps"}`,
     text: plan,

@@ -1,5 +1,7 @@
 // A server with the shop in it, for the tests of the dashboard and for its pictures.
 
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { build } from "esbuild";
@@ -28,23 +30,39 @@ async function publish(server: Server): Promise<void> {
   await server.cliOk("publish", "--js-path", path, "--yes", DATABASE);
 }
 
+/** LIGHTCONE_DASHBOARD_DEV=1: the page is built from its sources, in front of the server, rather than what the server has inside. */
+const IS_DEVELOPMENT = process.env["LIGHTCONE_DASHBOARD_DEV"] === "1";
+
 export class World {
+  #page: string;
+  #front: ChildProcess | undefined;
+
   private constructor(
     readonly server: Server,
     readonly token: string,
-  ) {}
+  ) {
+    this.#page = `${server.url}/dashboard/`;
+  }
 
   static async start(customers = 240, orders = 1_200): Promise<World> {
     const server = await Server.start();
     await publish(server);
     const world = new World(server, server.ownerToken());
     await world.call("seed", customers, orders);
+    if (IS_DEVELOPMENT) await world.#develop();
     return world;
   }
 
-  /** Where the page is. DASHBOARD_URL names another place, such as that of `dashboard/scripts/dev.mjs`. */
+  /** Where the page is. */
   get page(): string {
-    return `${this.server.url}/dashboard/`;
+    return this.#page;
+  }
+
+  async #develop(): Promise<void> {
+    const script = join(root, "dashboard/scripts/dev.mjs");
+    this.#front = spawn(process.execPath, [script, new URL(this.server.url).port, "0"], { stdio: ["ignore", "pipe", "inherit"] });
+    const [address] = await once(this.#front.stdout!, "data");
+    this.#page = String(address).trim();
   }
 
   async call(name: string, ...args: unknown[]): Promise<number> {
@@ -69,6 +87,7 @@ export class World {
   }
 
   stop(): Promise<void> {
+    this.#front?.kill();
     return this.server.stop();
   }
 }
