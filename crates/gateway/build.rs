@@ -25,8 +25,10 @@ fn main() {
             .and_then(|name| name.to_str())
             .expect("names of these files are plain");
         let path = path.display().to_string();
-        writeln!(list, "    ({name:?}, include_bytes!({path:?}) as &[u8]),").expect("a string grows");
+        writeln!(list, "    ({name:?}, include_bytes!({path:?}) as &[u8]),")
+            .expect("a string grows");
     }
     list.push(']');
-    fs::write(Path::new(&out).join("dashboard.rs"), list).expect("the directory is there to be written to");
+    fs::write(Path::new(&out).join("dashboard.rs"), list)
+        .expect("the directory is there to be written to");
 }

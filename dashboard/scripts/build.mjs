@@ -19,7 +19,13 @@ const BYTES_MAX = 400_000;
 /** Files that are compressed already stay as they are. */
 const PACKED = new Set([".woff2"]);
 /** Whose work is in the files, with the texts that their licences want to be kept. */
-const LICENCES = ["react", "react-dom", "scheduler", "@fontsource-variable/inter", "@fontsource-variable/jetbrains-mono"];
+const LICENCES = [
+  "react",
+  "react-dom",
+  "scheduler",
+  "@fontsource-variable/inter",
+  "@fontsource-variable/jetbrains-mono",
+];
 
 const extension = (name) => /\.\w+$/.exec(name)[0];
 const stored = (name) => (PACKED.has(extension(name)) ? name : `${name}.gz`);
@@ -56,10 +62,14 @@ export async function bundle(isDevelopment = false) {
   for (const { path, contents } of result.outputFiles) {
     const name = path.slice(join(root, "built").length + 1);
     if (name in names) add(name, Buffer.from(contents));
-    else files.set(name.toLowerCase(), Buffer.from(contents.buffer, contents.byteOffset, contents.byteLength));
+    else
+      files.set(name.toLowerCase(), Buffer.from(contents.buffer, contents.byteOffset, contents.byteLength));
   }
   // esbuild's own hashes have capital letters.
-  const css = files.get(names["main.css"]).toString().replace(/[\w-]+-[A-Z0-9]{8}\.woff2/g, (name) => name.toLowerCase());
+  const css = files
+    .get(names["main.css"])
+    .toString()
+    .replace(/[\w-]+-[A-Z0-9]{8}\.woff2/g, (name) => name.toLowerCase());
   files.delete(names["main.css"]);
   add("main.css", Buffer.from(css));
   let page = readFileSync(join(root, "src/index.html"), "utf8");
@@ -95,7 +105,9 @@ function check(files) {
     ),
   ];
   if (wrong.length === 0) return;
-  throw new Error(`crates/gateway/assets/dashboard is not what dashboard/ gives; run \`npm run build\` there:\n${wrong.join("\n")}`);
+  throw new Error(
+    `crates/gateway/assets/dashboard is not what dashboard/ gives; run \`npm run build\` there:\n${wrong.join("\n")}`,
+  );
 }
 
 function write(files) {

@@ -84,7 +84,10 @@ export async function ask(path: string, options: Request = {}): Promise<Answer> 
 export async function text(path: string, options: Request = {}): Promise<string> {
   const answer = await ask(path, options);
   if (answer.status < 200 || answer.status > 299) {
-    throw new ApiError(answer.status, answer.text.trim() || `The server answered with status ${answer.status}.`);
+    throw new ApiError(
+      answer.status,
+      answer.text.trim() || `The server answered with status ${answer.status}.`,
+    );
   }
   if (answer.isCut) throw new ApiError(answer.status, "The answer is too long to be shown.");
   return answer.text;

@@ -48,7 +48,7 @@ function Shell(): ReactNode {
   const commands = useCommands(database);
   useKeys(database, { palette: () => setPaletteOpen(true), help: () => setHelpOpen(true) });
   const offer = useStore(offered);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the menu closes when another page is there
+  // The menu closes when another page is there.
   useEffect(() => {
     setMenuOpen(false);
     document.querySelector("main")?.scrollTo(0, 0);
@@ -59,9 +59,9 @@ function Shell(): ReactNode {
   }, [database, page]);
   return (
     <div className={`shell${isMenuOpen ? " menu-open" : ""}`}>
-      <a className="skip" href="#content" onClick={(event) => skip(event)}>
+      <button type="button" className="skip" onClick={() => document.getElementById("content")!.focus()}>
         Skip to the content
-      </a>
+      </button>
       <header className="bar">
         <Button kind="quiet" icon="menu" label="Menu" onClick={() => setMenuOpen(!isMenuOpen)}>
           {null}
@@ -71,8 +71,19 @@ function Shell(): ReactNode {
           {null}
         </Button>
       </header>
-      <Side database={database} page={first === "server" ? "server" : page} onPalette={() => setPaletteOpen(true)} />
-      {isMenuOpen && <button type="button" className="scrim" aria-label="Close the menu" onClick={() => setMenuOpen(false)} />}
+      <Side
+        database={database}
+        page={first === "server" ? "server" : page}
+        onPalette={() => setPaletteOpen(true)}
+      />
+      {isMenuOpen && (
+        <button
+          type="button"
+          className="scrim"
+          aria-label="Close the menu"
+          onClick={() => setMenuOpen(false)}
+        />
+      )}
       <main id="content" tabIndex={-1}>
         {database ? (
           <DatabaseFrame key={database} name={database}>
@@ -92,12 +103,6 @@ function Shell(): ReactNode {
   );
 }
 
-function skip(event: { preventDefault: () => void }): void {
-  // The address says where one is, so it stays.
-  event.preventDefault();
-  document.getElementById("content")!.focus();
-}
-
 function Page({ name }: { name: string }): ReactNode {
   const found = PAGES.find((page) => page.name === name);
   if (!found) return <Empty title="There is no such page" />;
@@ -105,7 +110,11 @@ function Page({ name }: { name: string }): ReactNode {
   return <Found />;
 }
 
-function Side(props: { database: string | undefined; page: string | undefined; onPalette: () => void }): ReactNode {
+function Side(props: {
+  database: string | undefined;
+  page: string | undefined;
+  onPalette: () => void;
+}): ReactNode {
   const { identity } = useStore(session)!;
   useStore(theme);
   const { isServerOpen } = useStore(metrics);
@@ -225,7 +234,8 @@ function useCommands(database: string | undefined): Command[] {
 }
 
 const isTyping = (target: EventTarget | null): boolean =>
-  target instanceof HTMLElement && target.closest("input, textarea, select, [contenteditable], dialog") !== null;
+  target instanceof HTMLElement &&
+  target.closest("input, textarea, select, [contenteditable], dialog") !== null;
 
 /** `G` and a letter go to a page. */
 function useKeys(database: string | undefined, open: { palette: () => void; help: () => void }): void {

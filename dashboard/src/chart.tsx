@@ -40,7 +40,8 @@ function thin(props: ChartProps): { times: number[]; series: Series[] } {
 
 /** A round number that is no less, of which half is round too. */
 function roundUp(value: number, format: (value: number) => string): number {
-  if (format === whole) return value <= 2 ? 2 : value < 10 ? Math.ceil(value / 2) * 2 : roundUp(value, String);
+  if (format === whole)
+    return value <= 2 ? 2 : value < 10 ? Math.ceil(value / 2) * 2 : roundUp(value, String);
   if (value <= 0) return 1;
   if (format === bytes) {
     const unit = 1024 ** Math.floor(Math.log2(Math.max(1, value)) / 10);
@@ -57,7 +58,9 @@ export function Chart(props: ChartProps): ReactNode {
   const [width, setWidth] = useState(480);
   const [pointed, setPointed] = useState<number>();
   useEffect(() => {
-    const observer = new ResizeObserver(([entry]) => setWidth(Math.max(160, Math.floor(entry!.contentRect.width))));
+    const observer = new ResizeObserver(([entry]) =>
+      setWidth(Math.max(160, Math.floor(entry!.contentRect.width))),
+    );
     observer.observe(frame.current!);
     return () => observer.disconnect();
   }, []);
@@ -123,10 +126,18 @@ export function Chart(props: ChartProps): ReactNode {
             props.isBars ? (
               <g key={one.name} className={`bars tone-${one.tone ?? at}`}>
                 {one.values.map((value, index) => {
-                  const size = Math.max(1, ((width - left - 8) / times.length) * 0.7 / series.length);
+                  const size = Math.max(1, (((width - left - 8) / times.length) * 0.7) / series.length);
                   const from = left + ((index + 0.15) * (width - left - 8)) / times.length + at * size;
                   const end = y(value ?? 0);
-                  return <rect key={index} x={from} y={Math.min(end, y(0))} width={size} height={Math.abs(y(0) - end)} />;
+                  return (
+                    <rect
+                      key={index}
+                      x={from}
+                      y={Math.min(end, y(0))}
+                      width={size}
+                      height={Math.abs(y(0) - end)}
+                    />
+                  );
                 })}
               </g>
             ) : (

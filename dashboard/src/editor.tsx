@@ -48,15 +48,23 @@ interface Suggestion {
 }
 
 /** What may stand where the cursor is. */
-function suggestionsFor(before: string, whole: string, schema: Schema): { word: string; found: Suggestion[] } {
+function suggestionsFor(
+  before: string,
+  whole: string,
+  schema: Schema,
+): { word: string; found: Suggestion[] } {
   const word = /[\w"]*$/.exec(before)![0];
   const owner = /([\w"]+)\.[\w"]*$/.exec(before)?.[1]?.replaceAll('"', "");
-  const mentioned = schema.tables.filter((table) => new RegExp(`\\b${table.name.replace(/\W/g, "\\$&")}\\b`).test(whole));
+  const mentioned = schema.tables.filter((table) =>
+    new RegExp(`\\b${table.name.replace(/\W/g, "\\$&")}\\b`).test(whole),
+  );
   const tables = schema.tables.map((one) => ({ text: one.name, about: one.isView ? "view" : "table" }));
   const aliases = [...whole.matchAll(/\b(?:from|join)\s+(\w+)\s+(?:as\s+)?(\w+)/gi)];
   const ownerTable = aliases.find(([, , alias]) => alias === owner)?.[1] ?? owner;
   const columnsOf = (list: typeof schema.tables) =>
-    list.flatMap((table) => table.columns.map(({ name, type }) => ({ text: name, about: `${table.name}, ${nameOf(type)}` })));
+    list.flatMap((table) =>
+      table.columns.map(({ name, type }) => ({ text: name, about: `${table.name}, ${nameOf(type)}` })),
+    );
   const pool = owner
     ? columnsOf(schema.tables.filter((table) => table.name === ownerTable))
     : /\b(from|join|into|update)\s+[\w"]*$/i.test(before)
@@ -78,7 +86,8 @@ function suggestionsFor(before: string, whole: string, schema: Schema): { word: 
 }
 
 /** A name as SQL reads it. */
-const written = (name: string): string => (/^[A-Za-z_]\w*$/.test(name) ? name : `"${name.replaceAll('"', '""')}"`);
+const written = (name: string): string =>
+  /^[A-Za-z_]\w*$/.test(name) ? name : `"${name.replaceAll('"', '""')}"`;
 
 export function Editor(props: {
   text: string;
@@ -101,7 +110,12 @@ export function Editor(props: {
     const line = before.split("\n");
     // All letters are of one width.
     const left = (line.at(-1)!.length - word.length) * 7.82 + 14;
-    setList({ word, found, left: Math.min(left, element.clientWidth - 240), top: line.length * 21 + 14 - element.scrollTop });
+    setList({
+      word,
+      found,
+      left: Math.min(left, element.clientWidth - 240),
+      top: line.length * 21 + 14 - element.scrollTop,
+    });
     setChosen(0);
   };
   const take = (suggestion: Suggestion) => {
@@ -165,9 +179,14 @@ export function Editor(props: {
         onBlur={() => setTimeout(() => setList(undefined), 150)}
       />
       {list && (
-        <div id={id} className="suggestions" role="listbox" aria-label="Completions" style={{ left: Math.max(8, list.left), top: list.top }}>
+        <div
+          id={id}
+          className="suggestions"
+          role="listbox"
+          aria-label="Completions"
+          style={{ left: Math.max(8, list.left), top: list.top }}
+        >
           {list.found.map((suggestion, at) => (
-            // biome-ignore lint/a11y/useKeyWithClickEvents: the keys go to the field
             <div
               key={suggestion.text}
               id={`${id}-${at}`}

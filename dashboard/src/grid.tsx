@@ -63,7 +63,9 @@ export function Grid(props: GridProps): ReactNode {
 
   useEffect(() => {
     const element = frame.current!;
-    const observer = new ResizeObserver(() => setSize({ width: element.clientWidth, height: element.clientHeight }));
+    const observer = new ResizeObserver(() =>
+      setSize({ width: element.clientWidth, height: element.clientHeight }),
+    );
     observer.observe(element);
     return () => observer.disconnect();
   }, []);
@@ -85,7 +87,8 @@ export function Grid(props: GridProps): ReactNode {
     const top = row * ROW_PX;
     const element = frame.current!;
     if (top < position) element.scrollTop = top / scale;
-    else if (top + ROW_PX > position + room) element.scrollTop = (top + ROW_PX - room) / scale + (scale > 1 ? 1 : 0);
+    else if (top + ROW_PX > position + room)
+      element.scrollTop = (top + ROW_PX - room) / scale + (scale > 1 ? 1 : 0);
   };
   const onKey = (event: KeyboardEvent) => {
     const pageRows = Math.max(1, Math.floor(room / ROW_PX) - 1);
@@ -109,17 +112,17 @@ export function Grid(props: GridProps): ReactNode {
   };
   // Another order or filter begins at its top.
   const sortKey = `${props.sort?.column} ${props.sort?.isDescending}`;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the order is what it depends on
   useLayoutEffect(() => {
     frame.current!.scrollTop = 0;
     setChosen(-1);
   }, [sortKey, props.label]);
 
-  const template = { gridTemplateColumns: `56px ${widths.map((width) => `minmax(${width}px, ${width}fr)`).join(" ")}` };
+  const template = {
+    gridTemplateColumns: `56px ${widths.map((width) => `minmax(${width}px, ${width}fr)`).join(" ")}`,
+  };
   const rows = [];
   for (let at = first; at <= last; at++) rows.push(at);
   return (
-    // biome-ignore lint/a11y/useSemanticElements: a table of a million rows cannot be a <table>
     <div
       ref={frame}
       className="grid"
@@ -153,7 +156,6 @@ export function Grid(props: GridProps): ReactNode {
           const row = props.row(at);
           const top = HEAD_PX + (scale === 1 ? at * ROW_PX : scroll + at * ROW_PX - position);
           return (
-            // biome-ignore lint/a11y/useKeyWithClickEvents: the keys go to the grid
             <div
               key={at}
               id={`row-${at}`}
@@ -208,7 +210,13 @@ function Cell({ type, row, at }: { type: Type; row: unknown[] | undefined; at: n
   const value = row[at];
   const isNone = kind === "option" && (value === undefined || value === null);
   const text = short(format(value, type), kind);
-  const look = isNone ? "none" : text === "" ? "none" : kind === "string" || kind === "choice" || kind === "option" ? "" : "mono";
+  const look = isNone
+    ? "none"
+    : text === ""
+      ? "none"
+      : kind === "string" || kind === "choice" || kind === "option"
+        ? ""
+        : "mono";
   return (
     <div role="gridcell" tabIndex={-1} className={`cell ${isNumeric(type) ? "right " : ""}${look}`}>
       <span>{text === "" && kind === "string" ? "empty" : text}</span>

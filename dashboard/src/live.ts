@@ -29,7 +29,12 @@ export type State = "connecting" | "live" | "lost";
 /** Names of tables and columns are those of a stranger: here they are numbers. */
 function moduleOf(schema: Schema): unknown {
   const tables = schema.tables.map((table, at) => [`t${at}`, definitionOf(table, `t${at}`)]);
-  return { versionInfo: { cliVersion: "2.10.1" }, tables: Object.fromEntries(tables), reducers: [], procedures: [] };
+  return {
+    versionInfo: { cliVersion: "2.10.1" },
+    tables: Object.fromEntries(tables),
+    reducers: [],
+    procedures: [],
+  };
 }
 
 function definitionOf(table: Table, accessorName: string): unknown {

@@ -47,7 +47,12 @@ export function lineOf(text: string): Line | undefined {
   }
 }
 
-async function open(database: string, token: string, query: string, signal: AbortSignal): Promise<ReadableStreamDefaultReader<Uint8Array>> {
+async function open(
+  database: string,
+  token: string,
+  query: string,
+  signal: AbortSignal,
+): Promise<ReadableStreamDefaultReader<Uint8Array>> {
   const response = await api.request(`database/${api.part(database)}/logs?${query}`, { token, signal });
   if (response.status !== 200) throw new api.ApiError(response.status, (await response.text()).trim());
   return response.body!.getReader();
@@ -70,7 +75,10 @@ export async function lastLogs(database: string, token: string, count: number): 
   return text.split("\n").flatMap((line) => lineOf(line) ?? []);
 }
 
-async function readLines(reader: ReadableStreamDefaultReader<Uint8Array>, came: (lines: Line[]) => void): Promise<void> {
+async function readLines(
+  reader: ReadableStreamDefaultReader<Uint8Array>,
+  came: (lines: Line[]) => void,
+): Promise<void> {
   const decoder = new TextDecoder();
   let rest = "";
   for (;;) {

@@ -3,7 +3,15 @@ import { createRoot } from "react-dom/client";
 import { App } from "./app";
 import { restore } from "./session";
 import "./theme";
-import "./style.css";
+import "./styles/base.css";
+import "./styles/frame.css";
+import "./styles/controls.css";
+import "./styles/lists.css";
+import "./styles/grid.css";
+import "./styles/dialogs.css";
+import "./styles/charts.css";
+import "./styles/pages.css";
+import "./styles/narrow.css";
 
 const root = createRoot(document.getElementById("root")!);
 

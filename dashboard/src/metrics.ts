@@ -120,7 +120,13 @@ export interface Metrics {
   error: string | undefined;
 }
 
-const EMPTY: Metrics = { isServerOpen: undefined, databases: new Map(), server: undefined, bounds: [], error: undefined };
+const EMPTY: Metrics = {
+  isServerOpen: undefined,
+  databases: new Map(),
+  server: undefined,
+  bounds: [],
+  error: undefined,
+};
 
 export const metrics = new Store<Metrics>(EMPTY);
 
@@ -210,7 +216,11 @@ function take(next: Metrics, json: Json): void {
   const at = Date.now();
   for (const one of listed.slice(0, DATABASES_MAX)) {
     const now = countedOf(one);
-    const known: Following = following.get(now.identity) ?? { now, fine: new Course(FINE), coarse: new Course(COARSE) };
+    const known: Following = following.get(now.identity) ?? {
+      now,
+      fine: new Course(FINE),
+      coarse: new Course(COARSE),
+    };
     known.now = now;
     const make = (before: Counted, seconds: number) => pointOf(at, before, now, seconds, next.bounds);
     known.fine.add(at, now, make);
@@ -249,15 +259,17 @@ function countedOf(json: Json): Counted {
     if (isObject(value) && "buckets" in value) times[name] = timesOf(value);
   }
   const queries = isObject(of["queries"]) ? Object.entries(of["queries"]) : [];
-  const functions = objects(of["functions"]).slice(0, FUNCTIONS_MAX).map((one) => {
-    const [kind, name] = [String(one["kind"]), String(one["name"])];
-    const errors = { sender: 0, traps: 0, timeouts: 0, refused: 0 };
-    errors.sender = Number(one["sender_errors"] ?? 0);
-    errors.traps = Number(one["traps"] ?? 0);
-    errors.timeouts = Number(one["timeouts"] ?? 0);
-    errors.refused = Number(one["refused"] ?? 0);
-    return [`${kind} ${name}`, { kind, name, errors, times: timesOf(one["times"]) }] as const;
-  });
+  const functions = objects(of["functions"])
+    .slice(0, FUNCTIONS_MAX)
+    .map((one) => {
+      const [kind, name] = [String(one["kind"]), String(one["name"])];
+      const errors = { sender: 0, traps: 0, timeouts: 0, refused: 0 };
+      errors.sender = Number(one["sender_errors"] ?? 0);
+      errors.traps = Number(one["traps"] ?? 0);
+      errors.timeouts = Number(one["timeouts"] ?? 0);
+      errors.refused = Number(one["refused"] ?? 0);
+      return [`${kind} ${name}`, { kind, name, errors, times: timesOf(one["times"]) }] as const;
+    });
   const tables = objects(of["tables"]).map((one) => {
     const name = String(one["name"]);
     const [rows, bytes] = [Number(one["rows"] ?? 0), Number(one["bytes"] ?? 0)];
@@ -277,7 +289,8 @@ function countedOf(json: Json): Counted {
   };
 }
 
-export const countOf = (times: Times | undefined): number => (times ? times.buckets.reduce((a, b) => a + b, 0) : 0);
+export const countOf = (times: Times | undefined): number =>
+  times ? times.buckets.reduce((a, b) => a + b, 0) : 0;
 
 export const errorsOf = (of: { errors: Record<string, number> }): number =>
   Object.values(of.errors).reduce((a, b) => a + b, 0);
@@ -322,7 +335,8 @@ function pointOf(at: number, before: Counted, now: Counted, seconds: number, bou
     if (of.kind === "view") continue;
     calls += rates.calls;
     errors += rates.errors;
-    for (const [bucket, count] of times.buckets.entries()) all.buckets[bucket] = (all.buckets[bucket] ?? 0) + count;
+    for (const [bucket, count] of times.buckets.entries())
+      all.buckets[bucket] = (all.buckets[bucket] ?? 0) + count;
     all.longest_us = Math.max(all.longest_us, times.longest_us);
   }
   const filled: Times = { ...all, buckets: Array.from(all.buckets, (count) => count ?? 0) };
@@ -338,7 +352,8 @@ function pointOf(at: number, before: Counted, now: Counted, seconds: number, bou
     inserts += rates.inserts;
     deletes += rates.deletes;
   }
-  const counts = (of: Record<string, Times>) => Object.values(of).reduce((all, times) => all + countOf(times), 0);
+  const counts = (of: Record<string, Times>) =>
+    Object.values(of).reduce((all, times) => all + countOf(times), 0);
   const timed = (name: string, part: number) =>
     quantile(difference(before.times[name], now.times[name] ?? NO_TIMES), bounds, part);
   return {

@@ -37,14 +37,16 @@ export function Palette({ commands, onClose }: { commands: Command[]; onClose: (
   const list = useRef<HTMLDivElement>(null);
   const found = useMemo(() => {
     if (letters.trim() === "") return commands.slice(0, SHOWN_MAX);
-    const rated = commands.map((command) => ({ command, rate: fit(letters.trim(), `${command.name} ${command.group}`) }));
+    const rated = commands.map((command) => ({
+      command,
+      rate: fit(letters.trim(), `${command.name} ${command.group}`),
+    }));
     const fitting = rated.filter((one): one is typeof one & { rate: number } => one.rate !== undefined);
     return fitting
       .sort((a, b) => a.rate - b.rate)
       .slice(0, SHOWN_MAX)
       .map(({ command }) => command);
   }, [letters, commands]);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the list is scrolled when another entry is chosen
   useEffect(() => {
     list.current?.querySelector("[aria-selected=true]")?.scrollIntoView({ block: "nearest" });
   }, [chosen, found]);
@@ -59,7 +61,6 @@ export function Palette({ commands, onClose }: { commands: Command[]; onClose: (
         <div className="palette-input">
           <Icon name="search" />
           <input
-            // biome-ignore lint/a11y/noAutofocus: the dialog is opened to type into it
             autoFocus
             type="text"
             role="combobox"
@@ -85,7 +86,6 @@ export function Palette({ commands, onClose }: { commands: Command[]; onClose: (
         </div>
         <div id={id} ref={list} className="palette-list" role="listbox" aria-label="Commands" tabIndex={-1}>
           {found.map((command, at) => (
-            // biome-ignore lint/a11y/useKeyWithClickEvents: the keys go to the input
             <div
               key={`${command.group} ${command.name}`}
               id={`${id}-${at}`}

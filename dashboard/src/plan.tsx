@@ -20,7 +20,15 @@ const NUMBERS = /(?:, about (\d+) rows)?(?:; looked at (\d+), found (\d+)(.*))?$
 export function planOf(lines: string[]): Node | undefined {
   let root: Node | undefined;
   const result: Node[] = [];
-  const steps: Node = { title: "rows", about: "", estimate: undefined, lookedAt: undefined, found: undefined, isScan: false, children: [] };
+  const steps: Node = {
+    title: "rows",
+    about: "",
+    estimate: undefined,
+    lookedAt: undefined,
+    found: undefined,
+    isScan: false,
+    children: [],
+  };
   const open: { depth: number; node: Node }[] = [{ depth: 0, node: steps }];
   for (const line of lines) {
     const depth = /^ */.exec(line)![0].length;
@@ -68,7 +76,8 @@ function nodeOf(line: string): Node {
   };
 }
 
-const largest = (node: Node): number => Math.max(node.lookedAt ?? 0, node.estimate ?? 0, ...node.children.map(largest));
+const largest = (node: Node): number =>
+  Math.max(node.lookedAt ?? 0, node.estimate ?? 0, ...node.children.map(largest));
 
 export function Plan({ lines }: { lines: string[] }): ReactNode {
   const root = planOf(lines);

@@ -61,7 +61,10 @@ export class Ranks {
       if (rank - below.rank <= NEAR_ROWS || above.key - below.key <= 1n) return;
       const wanted = rank - NEAR_ROWS / 2 - below.rank;
       // Every third guess halves, for keys that are spread unevenly.
-      const part = guess % 3 === 2 ? (above.key - below.key) / 2n : portion(above.key - below.key, wanted, above.rank - below.rank);
+      const part =
+        guess % 3 === 2
+          ? (above.key - below.key) / 2n
+          : portion(above.key - below.key, wanted, above.rank - below.rank);
       const key = below.key + (part > 0n ? part : 1n);
       if (key >= above.key) return;
       const count = await this.#keys.count(below.key, key);

@@ -151,7 +151,8 @@ export class Rows {
   #pagesInSight(): number[] {
     const [first, last] = this.#range;
     const pages: number[] = [];
-    for (let page = Math.floor(first / PAGE_ROWS); page <= Math.floor(last / PAGE_ROWS); page++) pages.push(page);
+    for (let page = Math.floor(first / PAGE_ROWS); page <= Math.floor(last / PAGE_ROWS); page++)
+      pages.push(page);
     return pages.slice(0, LIVE_ROWS_MAX / PAGE_ROWS);
   }
 
@@ -183,7 +184,13 @@ export class Rows {
     const from = page * PAGE_ROWS;
     const total = this.state.get().total ?? 0;
     const isLarge = total > SMALL_TABLE_ROWS;
-    if (isLarge && this.#sort && this.#isWindow(page) && isIndexed(this.#table, this.#sort.column) && !this.#isRefused) {
+    if (
+      isLarge &&
+      this.#sort &&
+      this.#isWindow(page) &&
+      isIndexed(this.#table, this.#sort.column) &&
+      !this.#isRefused
+    ) {
       return undefined;
     }
     if (isLarge && this.#ranks && this.#sort) {
@@ -210,15 +217,19 @@ export class Rows {
     const table = quoted(this.#table.name);
     const key = quoted(name);
     const where = this.#where ? `(${this.#where}) AND ` : "";
-    const between = (low: bigint, high: bigint) => `FROM ${table} WHERE ${where}${key} >= ${low} AND ${key} <= ${high - 1n}`;
+    const between = (low: bigint, high: bigint) =>
+      `FROM ${table} WHERE ${where}${key} >= ${low} AND ${key} <= ${high - 1n}`;
     return new Ranks({
       ends: async () => {
         const text = `SELECT MIN(${key}) AS low, MAX(${key}) AS high ${this.#from()}`;
         const { rows } = await sql(database, token, text, this.#abort.signal);
-        const [low, high] = (rows[0] ?? []).map((one) => (Array.isArray(one) && one[0] === 0 ? BigInt(one[1] as number) : undefined));
+        const [low, high] = (rows[0] ?? []).map((one) =>
+          Array.isArray(one) && one[0] === 0 ? BigInt(one[1] as number) : undefined,
+        );
         return low === undefined || high === undefined ? undefined : [low, high + 1n];
       },
-      count: (low, high) => count(database, token, `SELECT COUNT(*) AS n ${between(low, high)}`, this.#abort.signal),
+      count: (low, high) =>
+        count(database, token, `SELECT COUNT(*) AS n ${between(low, high)}`, this.#abort.signal),
       rows: async (low, high, most) => {
         const rows = await this.#select(`SELECT * ${between(low, high)} LIMIT ${most}`);
         return rows.sort((a, b) => compare(a[sort.column], b[sort.column], type));

@@ -2,7 +2,7 @@
 
 import * as api from "./api";
 import { isObject, type Json } from "./json";
-import { fieldsOf, nameOf, option, optionOf, type Field, type Type, Types } from "./types";
+import { type Field, fieldsOf, nameOf, option, optionOf, type Type, Types } from "./types";
 
 export interface Column extends Field {
   isUnique: boolean;
@@ -48,7 +48,8 @@ export interface Schema {
 }
 
 const list = (json: Json | undefined): Json[] => (Array.isArray(json) ? json : []);
-const field = (json: Json | undefined, name: string): Json | undefined => (isObject(json) ? json[name] : undefined);
+const field = (json: Json | undefined, name: string): Json | undefined =>
+  isObject(json) ? json[name] : undefined;
 const textOf = (json: Json | undefined): string => (typeof json === "string" ? json : "");
 const numbers = (json: Json | undefined): number[] => list(json).map(Number);
 /** The name of the only entry of a sum in JSON. */
@@ -126,7 +127,10 @@ class Sections {
   #find(section: string, kind: string, name: string): Json | undefined {
     const plain = (text: string) => text.replaceAll("_", "").toLowerCase();
     const all = this.#sections.get(section) ?? [];
-    return all.find((one) => this.#of(kind, one) === name) ?? all.find((one) => plain(this.#of(kind, one)) === plain(name));
+    return (
+      all.find((one) => this.#of(kind, one) === name) ??
+      all.find((one) => plain(this.#of(kind, one)) === plain(name))
+    );
   }
 
   handlers(): Func[] {
@@ -134,7 +138,11 @@ class Sections {
       const method = field(route, "method");
       const one = field(method, "Method");
       const name = tag(one) === "Extension" ? textOf(field(one, "Extension")) : tag(one).toUpperCase();
-      return { handler: textOf(field(route, "handler_function")), method: name || "ANY", path: textOf(field(route, "path")) };
+      return {
+        handler: textOf(field(route, "handler_function")),
+        method: name || "ANY",
+        path: textOf(field(route, "path")),
+      };
     });
     return (this.#sections.get("HttpHandlers") ?? []).map((handler) => ({
       kind: "handler" as const,

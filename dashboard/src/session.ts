@@ -31,9 +31,11 @@ export function identityIn(token: string): string | undefined {
 /** Begins a session if the server takes the token. */
 export async function logIn(text: string, isKept: boolean): Promise<void> {
   const token = text.trim().replace(/^Bearer\s+/i, "");
-  if (identityIn(token) === undefined) throw new Error("This is no token. It has three parts with dots between them.");
+  if (identityIn(token) === undefined)
+    throw new Error("This is no token. It has three parts with dots between them.");
   const answer = await api.ask("ping", { token });
-  if (answer.status !== 200) throw new api.ApiError(answer.status, answer.text || "The server does not take this token.");
+  if (answer.status !== 200)
+    throw new api.ApiError(answer.status, answer.text || "The server does not take this token.");
   // Every answer of these routes says who the caller was; tokens of other issuers do not say it themselves.
   let identity = identityIn(token)!;
   if (identity === "") identity = await askIdentity(token);

@@ -13,7 +13,12 @@ export interface Result {
   micros: number | undefined;
 }
 
-export async function sql(database: string, token: string, text: string, signal?: AbortSignal): Promise<Result> {
+export async function sql(
+  database: string,
+  token: string,
+  text: string,
+  signal?: AbortSignal,
+): Promise<Result> {
   const path = `database/${api.part(database)}/sql`;
   const options = { method: "POST", token, body: text, ...(signal && { signal }) };
   const parsed = await api.json(path, options);
@@ -38,7 +43,12 @@ export const valuesOf = (row: Json[], columns: readonly Field[]): unknown[] =>
   columns.map((column, at) => fromUntyped(row[at] ?? null, column.type));
 
 /** The one number of a `SELECT COUNT(*)`. */
-export async function count(database: string, token: string, text: string, signal?: AbortSignal): Promise<number> {
+export async function count(
+  database: string,
+  token: string,
+  text: string,
+  signal?: AbortSignal,
+): Promise<number> {
   const { rows } = await sql(database, token, text, signal);
   return Number(rows[0]?.[0] ?? 0);
 }

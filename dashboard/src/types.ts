@@ -1,6 +1,6 @@
 // Types of columns and parameters, and how their values look. Values are those of the TypeScript package.
 
-import { Identity, type AlgebraicType } from "../../sdk-ts/src/core";
+import { type AlgebraicType, Identity } from "../../sdk-ts/src/core";
 import { makeSpecial, SPECIAL_CLASSES } from "../../sdk-ts/src/core/special";
 import { isObject, type Json } from "./json";
 
@@ -64,7 +64,10 @@ export function option(json: Json | undefined): string | undefined {
 
 export function fieldsOf(type: Type): Field[] {
   if (type.tag !== "Product") return [];
-  return type.value.elements.map(({ name, algebraicType }, at) => ({ name: name ?? String(at), type: algebraicType }));
+  return type.value.elements.map(({ name, algebraicType }, at) => ({
+    name: name ?? String(at),
+    type: algebraicType,
+  }));
 }
 
 // Kinds -------------------------------------------------------------------------------------------------------------
@@ -120,7 +123,8 @@ export function kindOf(type: Type): Kind {
   const special = specialOf(type);
   if (special) return SPECIAL_KINDS[special] as Kind;
   if (optionOf(type)) return "option";
-  if (type.tag === "Sum" && type.value.variants.every(({ algebraicType }) => isUnit(algebraicType))) return "choice";
+  if (type.tag === "Sum" && type.value.variants.every(({ algebraicType }) => isUnit(algebraicType)))
+    return "choice";
   return "other";
 }
 
@@ -134,13 +138,18 @@ export function nameOf(type: Type, depth = 0): string {
   const special = specialOf(type);
   if (special) {
     const kind = SPECIAL_KINDS[special]!;
-    return { "connection id": "ConnectionId", duration: "TimeDuration" }[kind] ?? kind[0]!.toUpperCase() + kind.slice(1);
+    return (
+      { "connection id": "ConnectionId", duration: "TimeDuration" }[kind] ??
+      kind[0]!.toUpperCase() + kind.slice(1)
+    );
   }
   if (isBytes(type)) return "bytes";
   if (type.tag === "Array") return `${nameOf(type.value, depth + 1)}[]`;
   if (type.tag === "Product") {
     if (isUnit(type)) return "()";
-    return `{ ${fieldsOf(type).map((field) => `${field.name}: ${nameOf(field.type, depth + 2)}`).join(", ")} }`;
+    return `{ ${fieldsOf(type)
+      .map((field) => `${field.name}: ${nameOf(field.type, depth + 2)}`)
+      .join(", ")} }`;
   }
   if (type.tag === "Sum") {
     const names = type.value.variants.map(({ name, algebraicType }, at) => {
@@ -286,11 +295,16 @@ export function plain(value: unknown, type: Type, depth = 0): Json {
   const kind = kindOf(type);
   if (kind === "bool" || kind === "integer" || kind === "float" || kind === "string") return value as Json;
   if (kind === "option") return value === undefined ? null : plain(value, optionOf(type)!, depth + 1);
-  if (type.tag === "Array" && Array.isArray(value)) return value.map((item) => plain(item, type.value, depth + 1));
+  if (type.tag === "Array" && Array.isArray(value))
+    return value.map((item) => plain(item, type.value, depth + 1));
   if (type.tag === "Product" && kind === "other") {
     const made: { [key: string]: Json } = Object.create(null);
     for (const field of fieldsOf(type)) {
-      made[field.name] = plain(isObject(value) ? (value as Record<string, unknown>)[field.name] : null, field.type, depth + 1);
+      made[field.name] = plain(
+        isObject(value) ? (value as Record<string, unknown>)[field.name] : null,
+        field.type,
+        depth + 1,
+      );
     }
     return made;
   }
@@ -313,7 +327,8 @@ export function compare(a: unknown, b: unknown, type: Type): number {
   return order(format(a, type), format(b, type));
 }
 
-const order = <T extends string | number | bigint | boolean>(a: T, b: T): number => (a < b ? -1 : a > b ? 1 : 0);
+const order = <T extends string | number | bigint | boolean>(a: T, b: T): number =>
+  a < b ? -1 : a > b ? 1 : 0;
 
 // Literals ----------------------------------------------------------------------------------------------------------
 

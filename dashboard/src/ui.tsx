@@ -13,7 +13,8 @@ export function Icon({ name }: { name: keyof typeof PATHS }): ReactNode {
 
 /** Strokes on a grid of 16. */
 const PATHS = {
-  database: "M2.5 4c0-1.1 2.5-2 5.5-2s5.5.9 5.5 2-2.5 2-5.5 2-5.5-.9-5.5-2Zm0 0v8c0 1.1 2.5 2 5.5 2s5.5-.9 5.5-2V4M2.5 8c0 1.1 2.5 2 5.5 2s5.5-.9 5.5-2",
+  database:
+    "M2.5 4c0-1.1 2.5-2 5.5-2s5.5.9 5.5 2-2.5 2-5.5 2-5.5-.9-5.5-2Zm0 0v8c0 1.1 2.5 2 5.5 2s5.5-.9 5.5-2V4M2.5 8c0 1.1 2.5 2 5.5 2s5.5-.9 5.5-2",
   table: "M2 3h12v10H2zM2 6.5h12M2 9.8h12M6.5 6.5V13",
   play: "M5 3.2v9.6L12.5 8z",
   code: "M5.5 4.5 2 8l3.5 3.5M10.5 4.5 14 8l-3.5 3.5",
@@ -90,7 +91,15 @@ export const Loading = (): ReactNode => (
   </div>
 );
 
-export function Head({ title, children, about }: { title: string; children?: ReactNode; about?: ReactNode }): ReactNode {
+export function Head({
+  title,
+  children,
+  about,
+}: {
+  title: string;
+  children?: ReactNode;
+  about?: ReactNode;
+}): ReactNode {
   return (
     <header className="head">
       <div className="head-text">
@@ -102,7 +111,15 @@ export function Head({ title, children, about }: { title: string; children?: Rea
   );
 }
 
-export const Stat = ({ name, value, about }: { name: string; value: ReactNode; about?: string }): ReactNode => (
+export const Stat = ({
+  name,
+  value,
+  about,
+}: {
+  name: string;
+  value: ReactNode;
+  about?: string;
+}): ReactNode => (
   <div className="stat">
     <dt>{name}</dt>
     <dd>
@@ -170,7 +187,6 @@ export function Dialog(props: {
   }, []);
   return (
     // The backdrop is part of the dialog, so a click on it comes here.
-    // biome-ignore lint/a11y/useKeyWithClickEvents: Escape closes a dialog by itself
     <dialog
       ref={dialog}
       className={props.isSide ? "drawer" : props.isBare ? "bare" : undefined}
@@ -206,7 +222,7 @@ export interface Loaded<T> {
 export function useLoaded<T>(load: () => Promise<T>, keys: readonly unknown[]): Loaded<T> {
   const [state, setState] = useState<{ value?: T; error?: string }>({});
   const [turn, setTurn] = useState(0);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: `keys` say what `load` depends on
+  // `keys` say what `load` depends on.
   useEffect(() => {
     let isOver = false;
     load().then(

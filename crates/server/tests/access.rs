@@ -7,7 +7,7 @@ use common::{answer, config, header, json, TestServer, User};
 const PAGE: &str = "https://evil.example";
 
 /// What changes or tells about databases and the server.
-const MANAGEMENT: [(&str, &str); 29] = [
+const MANAGEMENT: [(&str, &str); 32] = [
     ("POST", "/v1/database"),
     ("PUT", "/v1/database/d"),
     ("DELETE", "/v1/database/d"),
@@ -33,6 +33,9 @@ const MANAGEMENT: [(&str, &str); 29] = [
     ("POST", "/v1/energy/IDENTITY"),
     ("GET", "/v1/metrics"),
     ("GET", "/v1/prometheus/sd_config"),
+    ("GET", "/dashboard"),
+    ("GET", "/dashboard/"),
+    ("GET", "/dashboard/index.html"),
     ("GET", "/internal/heap"),
     ("GET", "/internal/heap/settings"),
     ("POST", "/internal/heap/settings"),
@@ -137,6 +140,40 @@ async fn the_operator_lists_pages_that_manage() {
     ] {
         let (status, _) = from_page(&server, &user, origin, ("GET", "/v1/metrics")).await;
         assert_eq!(status, 403, "{origin}");
+    }
+}
+
+/// A page of a module could act as the person who is logged in there, if it had the same origin.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_dashboard_is_served_where_pages_of_modules_cannot_reach_it() {
+    for (text, expected) in [
+        ("", 200),
+        ("[routes]\ncontent-security-policy = \"\"", 404),
+        (
+            "[routes]\ncontent-security-policy = \"sandbox allow-scripts allow-same-origin\"",
+            404,
+        ),
+        ("[routes]\ncontent-security-policy = \"sandbox\"", 200),
+        (
+            "[dashboard]\nenabled = true\n[routes]\ncontent-security-policy = \"\"",
+            200,
+        ),
+        ("[dashboard]\nenabled = false", 404),
+    ] {
+        let server = TestServer::start_with(config(text)).await;
+        let response = server.request("GET", "/dashboard/").send().await;
+        let response = response.expect("response");
+        assert_eq!(response.status().as_u16(), expected, "{text}");
+        if expected == 404 {
+            let body = response.text().await.expect("body");
+            assert!(body.ends_with("[LC0165]"), "{text}: {body}");
+            continue;
+        }
+        let policy = header(&response, "content-security-policy").expect("policy");
+        assert!(policy.starts_with("default-src 'none';"), "{policy}");
+        assert!(policy.contains("frame-ancestors 'none'"), "{policy}");
+        assert_eq!(header(&response, "access-control-allow-origin"), None);
+        assert_eq!(header(&response, "x-content-type-options"), Some("nosniff"));
     }
 }
 

@@ -45,7 +45,9 @@ function example(type: Type, depth: number): Json {
   if (type.tag === "Sum") {
     const first = type.value.variants[0];
     if (!first) return [];
-    return Object.assign(Object.create(null), { [first.name ?? "0"]: example(first.algebraicType, depth + 1) }) as Json;
+    return Object.assign(Object.create(null), {
+      [first.name ?? "0"]: example(first.algebraicType, depth + 1),
+    }) as Json;
   }
   return type.tag === "Array" && type.value.tag !== "U8" ? [] : "";
 }
@@ -104,7 +106,8 @@ function jsonOf(text: string, type: Type): string {
   }
 }
 
-const hexOf = (value: bigint): string => (value < 0n ? `-0x${(-value).toString(16)}` : `0x${value.toString(16)}`);
+const hexOf = (value: bigint): string =>
+  value < 0n ? `-0x${(-value).toString(16)}` : `0x${value.toString(16)}`;
 
 function microsOf(text: string): bigint {
   if (/^-?\d+$/.test(text)) return BigInt(text);
@@ -142,13 +145,22 @@ export function Arguments(props: {
               <label htmlFor={`argument-${at}`}>{name}</label> <em>{nameOf(type)}</em>
               {some && (
                 <label className="check">
-                  <input type="checkbox" checked={isThere} onChange={(event) => change(at, { isThere: event.target.checked })} />
+                  <input
+                    type="checkbox"
+                    checked={isThere}
+                    onChange={(event) => change(at, { isThere: event.target.checked })}
+                  />
                   has a value
                 </label>
               )}
             </span>
             {isThere ? (
-              <Input id={`argument-${at}`} type={some ?? type} text={text} onChange={(next) => change(at, { text: next })} />
+              <Input
+                id={`argument-${at}`}
+                type={some ?? type}
+                text={text}
+                onChange={(next) => change(at, { text: next })}
+              />
             ) : (
               <Badge>none</Badge>
             )}
@@ -179,7 +191,14 @@ function Input(props: { id: string; type: Type; text: string; onChange: (text: s
   }
   if (kind === "other" || kind === "option" || (kind === "string" && text.includes("\n"))) {
     return (
-      <textarea id={id} className="mono" rows={3} value={text} spellCheck={false} onChange={(event) => props.onChange(event.target.value)} />
+      <textarea
+        id={id}
+        className="mono"
+        rows={3}
+        value={text}
+        spellCheck={false}
+        onChange={(event) => props.onChange(event.target.value)}
+      />
     );
   }
   return (

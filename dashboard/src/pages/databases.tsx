@@ -9,7 +9,20 @@ import { metrics, type Track, want } from "../metrics";
 import { go, linkTo } from "../router";
 import { session } from "../session";
 import { useStore } from "../store";
-import { Badge, bytes, Button, Empty, Head, Icon, Loading, Note, rate, shortIdentity, useLoaded, whole } from "../ui";
+import {
+  Badge,
+  Button,
+  bytes,
+  Empty,
+  Head,
+  Icon,
+  Loading,
+  Note,
+  rate,
+  shortIdentity,
+  useLoaded,
+  whole,
+} from "../ui";
 
 /** Databases that are listed; the filter finds the others. */
 const SHOWN_MAX = 200;
@@ -50,7 +63,8 @@ export function Databases(): ReactNode {
     const found = new Map<string, Entry>();
     for (const entry of own.value ?? []) found.set(entry.identity, entry);
     for (const [id, { now }] of databases) {
-      if (!found.has(id) && isServerOpen && /^[0-9a-f]{64}$/.test(id)) found.set(id, { identity: id, names: now.names, role: undefined });
+      if (!found.has(id) && isServerOpen && /^[0-9a-f]{64}$/.test(id))
+        found.set(id, { identity: id, names: now.names, role: undefined });
     }
     const all = [...found.values()];
     return all.sort((a, b) => (a.names[0] ?? "~").localeCompare(b.names[0] ?? "~"));
@@ -85,7 +99,13 @@ export function Databases(): ReactNode {
         <label className="search wide">
           <Icon name="search" />
           <span className="visually-hidden">Filter databases</span>
-          <input data-filter type="search" placeholder="Filter" value={letters} onChange={(event) => setLetters(event.target.value)} />
+          <input
+            data-filter
+            type="search"
+            placeholder="Filter"
+            value={letters}
+            onChange={(event) => setLetters(event.target.value)}
+          />
         </label>
       )}
       {entries.length === 0 && own.value && isServerOpen !== undefined ? (
@@ -119,7 +139,9 @@ export function Databases(): ReactNode {
           </table>
         </div>
       )}
-      {listed.length > SHOWN_MAX && <p className="fine">and {whole(listed.length - SHOWN_MAX)} more: filter to find them</p>}
+      {listed.length > SHOWN_MAX && (
+        <p className="fine">and {whole(listed.length - SHOWN_MAX)} more: filter to find them</p>
+      )}
     </div>
   );
 }
@@ -138,11 +160,16 @@ function DatabaseRow({ entry, track }: { entry: Entry; track: Track | undefined 
         <a className="strong" href={linkTo("db", name ?? entry.identity, "tables")}>
           {name ?? <span className="mono">{shortIdentity(entry.identity)}</span>}
         </a>{" "}
-        {track && !track.now.isOpen && <Badge>closed</Badge>} {track?.now.isReadOnly && <Badge tone="bad">read-only</Badge>}
+        {track && !track.now.isOpen && <Badge>closed</Badge>}{" "}
+        {track?.now.isReadOnly && <Badge tone="bad">read-only</Badge>}
         {name && <div className="under mono">{shortIdentity(entry.identity)}</div>}
       </td>
       <td>
-        {owner === identity ? <Badge tone="accent">you</Badge> : <span className="mono dim">{owner ? shortIdentity(owner) : "–"}</span>}{" "}
+        {owner === identity ? (
+          <Badge tone="accent">you</Badge>
+        ) : (
+          <span className="mono dim">{owner ? shortIdentity(owner) : "–"}</span>
+        )}{" "}
         {entry.role && owner !== identity && <Badge>{entry.role}</Badge>}
       </td>
       <td className="right">{track ? whole(tables.reduce((all, one) => all + one.rows, 0)) : "–"}</td>

@@ -10,8 +10,8 @@ import { linkTo, place } from "../router";
 import type { Func, FunctionKind } from "../schema";
 import { useStore } from "../store";
 import { fromUntyped, nameOf, plain } from "../types";
-import { type Argument, Arguments, argumentsJson, emptyArguments } from "./arguments";
 import { Badge, Button, compact, Empty, Icon, micros, Note, rate, Stat, Tabs, whole } from "../ui";
+import { type Argument, Arguments, argumentsJson, emptyArguments } from "./arguments";
 
 const KINDS: { kind: FunctionKind; text: string }[] = [
   { kind: "reducer", text: "Reducers" },
@@ -21,7 +21,8 @@ const KINDS: { kind: FunctionKind; text: string }[] = [
 ];
 
 /** In the metrics, a handler has a kind of two words. */
-const metricOf = (func: Func): string => `${func.kind === "handler" ? "http_handler" : func.kind} ${func.name}`;
+const metricOf = (func: Func): string =>
+  `${func.kind === "handler" ? "http_handler" : func.kind} ${func.name}`;
 
 export function Functions(): ReactNode {
   const { schema, name } = useDatabase();
@@ -30,7 +31,9 @@ export function Functions(): ReactNode {
   const track = useTrack();
   const all = schema.functions;
   if (all.length === 0) return <Empty title="This database has no functions" />;
-  const found = all.find((one) => one.kind === kind && one.name === chosen) ?? (chosen === undefined ? all.find((one) => one.isCallable) ?? all[0] : undefined);
+  const found =
+    all.find((one) => one.kind === kind && one.name === chosen) ??
+    (chosen === undefined ? (all.find((one) => one.isCallable) ?? all[0]) : undefined);
   const matching = all.filter((one) => one.name.toLowerCase().includes(letters.toLowerCase()));
   return (
     <div className="split">
@@ -56,7 +59,10 @@ export function Functions(): ReactNode {
               }}
             >
               {all.map((one) => (
-                <option key={`${one.kind} ${one.name}`} value={linkTo("db", name, "functions", one.kind, one.name)}>
+                <option
+                  key={`${one.kind} ${one.name}`}
+                  value={linkTo("db", name, "functions", one.kind, one.name)}
+                >
                   {one.name} ({one.kind})
                 </option>
               ))}
@@ -72,10 +78,19 @@ export function Functions(): ReactNode {
               <ul>
                 {members.slice(0, 300).map((one) => (
                   <li key={one.name}>
-                    <a href={linkTo("db", name, "functions", one.kind, one.name)} aria-current={one === found ? "page" : undefined}>
+                    <a
+                      href={linkTo("db", name, "functions", one.kind, one.name)}
+                      aria-current={one === found ? "page" : undefined}
+                    >
                       <span className="list-name">{one.name}</span>
-                      {one.lifecycle ? <Badge>{lifecycleText(one.lifecycle)}</Badge> : !one.isCallable && one.kind !== "view" && <Badge>private</Badge>}
-                      <span className="list-count">{countText(track?.now.functions.get(metricOf(one))?.times)}</span>
+                      {one.lifecycle ? (
+                        <Badge>{lifecycleText(one.lifecycle)}</Badge>
+                      ) : (
+                        !one.isCallable && one.kind !== "view" && <Badge>private</Badge>
+                      )}
+                      <span className="list-count">
+                        {countText(track?.now.functions.get(metricOf(one))?.times)}
+                      </span>
                     </a>
                   </li>
                 ))}
@@ -84,12 +99,17 @@ export function Functions(): ReactNode {
           );
         })}
       </aside>
-      {found ? <OneFunction key={`${found.kind} ${found.name}`} func={found} /> : <Empty title={`There is no function “${chosen}”`} />}
+      {found ? (
+        <OneFunction key={`${found.kind} ${found.name}`} func={found} />
+      ) : (
+        <Empty title={`There is no function “${chosen}”`} />
+      )}
     </div>
   );
 }
 
-const lifecycleText = (name: string): string => ({ Init: "init", OnConnect: "connect", OnDisconnect: "disconnect" })[name] ?? name;
+const lifecycleText = (name: string): string =>
+  ({ Init: "init", OnConnect: "connect", OnDisconnect: "disconnect" })[name] ?? name;
 const countText = (times: Parameters<typeof countOf>[0]): string => {
   const count = countOf(times);
   return count === 0 ? "" : compact(count);
@@ -106,7 +126,13 @@ function OneFunction({ func }: { func: Func }): ReactNode {
       </header>
       <div className="scroll">
         {func.kind !== "handler" && <p className="signature mono">{signature}</p>}
-        {func.kind === "handler" ? <Handler func={func} /> : func.kind === "view" ? <ViewLink func={func} /> : <Caller func={func} />}
+        {func.kind === "handler" ? (
+          <Handler func={func} />
+        ) : func.kind === "view" ? (
+          <ViewLink func={func} />
+        ) : (
+          <Caller func={func} />
+        )}
         <Course func={func} />
       </div>
     </section>
@@ -186,7 +212,9 @@ function Caller({ func }: { func: Func }): ReactNode {
         if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) event.currentTarget.requestSubmit();
       }}
     >
-      {!func.isCallable && <Note tone="warn">Private: only those may call it who may publish the module.</Note>}
+      {!func.isCallable && (
+        <Note tone="warn">Private: only those may call it who may publish the module.</Note>
+      )}
       <Arguments params={func.params} values={args} onChange={setArgs} />
       <div className="call-run">
         <Button kind="primary" icon="play" submit disabled={isBusy}>
@@ -214,7 +242,10 @@ function Caller({ func }: { func: Func }): ReactNode {
 function outcomeOf(func: Func, answer: api.Answer, whole_ms: number): Outcome {
   const isGood = answer.status === 200;
   const server_us = Number(answer.headers.get("spacetime-execution-duration-micros")) || undefined;
-  const titles: Record<number, string> = { 200: func.kind === "reducer" ? "Committed" : "Returned", 530: "Refused by the function" };
+  const titles: Record<number, string> = {
+    200: func.kind === "reducer" ? "Committed" : "Returned",
+    530: "Refused by the function",
+  };
   let text = answer.text;
   if (isGood && func.returns && text) {
     try {
@@ -255,7 +286,11 @@ function Course({ func }: { func: Func }): ReactNode {
         <Stat name="p50" value={micros(counted && quantile(counted.times, bounds, 0.5))} />
         <Stat name="p99" value={micros(counted && quantile(counted.times, bounds, 0.99))} />
         <Stat name="Longest" value={micros(counted?.times.longest_us)} />
-        <Stat name="Errors" value={whole(counted ? errorsOf(counted) : 0)} about={counted ? errorText(counted.errors) : ""} />
+        <Stat
+          name="Errors"
+          value={whole(counted ? errorsOf(counted) : 0)}
+          about={counted ? errorText(counted.errors) : ""}
+        />
       </dl>
       <div className="charts">
         <Chart

@@ -18,7 +18,10 @@ export function Health(): ReactNode {
   const isOfDatabase = first === "db";
   return (
     <div className="scroll page">
-      <Head title={isOfDatabase ? "Health" : "Server"} about="Charts go as far back as this page has been open.">
+      <Head
+        title={isOfDatabase ? "Health" : "Server"}
+        about="Charts go as far back as this page has been open."
+      >
         <Tabs
           label="Span"
           tabs={[
@@ -58,22 +61,98 @@ function DatabaseHealth({ now, points }: { now: Counted; points: Point[] }): Rea
   return (
     <>
       <dl className="stats">
-        <Stat name="State" value={now.isReadOnly ? <Badge tone="bad">read-only</Badge> : now.isOpen ? <Badge tone="good">open</Badge> : <Badge>closed</Badge>} />
+        <Stat
+          name="State"
+          value={
+            now.isReadOnly ? (
+              <Badge tone="bad">read-only</Badge>
+            ) : now.isOpen ? (
+              <Badge tone="good">open</Badge>
+            ) : (
+              <Badge>closed</Badge>
+            )
+          }
+        />
         <Stat name="Connections" value={whole(now.numbers["clients"] ?? 0)} />
         <Stat name="Transactions" value={rate(last?.transactions)} about="per second" />
-        <Stat name="Log" value={bytes(now.numbers["log_bytes"])} about={`${rate(last?.syncs)} syncs per second`} />
+        <Stat
+          name="Log"
+          value={bytes(now.numbers["log_bytes"])}
+          about={`${rate(last?.syncs)} syncs per second`}
+        />
         <Stat name="Longest round" value={micros(now.times["rounds"]?.longest_us)} about="of the writer" />
         <Stat name="Cut clients" value={whole(now.numbers["slow_clients_cut"] ?? 0)} about="too slow" />
       </dl>
       <div className="charts">
-        <Chart title="Transactions and queries per second" times={times} format={rate} series={[{ name: "transactions", values: of((p) => p.transactions) }, { name: "queries", values: of((p) => p.queries), tone: 1 }]} />
-        <Chart title="Time of calls" times={times} format={micros} series={[{ name: "p50", values: of((p) => p.p50_us) }, { name: "p99", values: of((p) => p.p99_us), tone: 2 }]} />
-        <Chart title="Writer, 99 of 100" times={times} format={micros} series={[{ name: "calls wait", values: of((p) => p.wait99_us) }, { name: "rounds take", values: of((p) => p.round99_us), tone: 2 }]} />
-        <Chart title="Queues" times={times} format={whole} series={[{ name: "inbox", values: of((p) => p.inbox) }, { name: "reads under way", values: of((p) => p.reads), tone: 1 }]} />
-        <Chart title="Log written, per second" times={times} format={bytes} series={[{ name: "log", values: of((p) => p.logBytes) }, { name: "queue for the disk", values: of((p) => p.logQueue), tone: 2 }]} />
-        <Chart title="Traffic, per second" times={times} format={bytes} series={[{ name: "received", values: of((p) => p.received) }, { name: "sent", values: of((p) => p.sent), tone: 1 }]} />
-        <Chart title="Rows written, per second" times={times} format={rate} series={[{ name: "inserts", values: of((p) => p.inserts) }, { name: "deletes", values: of((p) => p.deletes), tone: 3 }]} />
-        <Chart title="Connections" times={times} format={whole} series={[{ name: "connections", values: of((p) => p.clients) }]} />
+        <Chart
+          title="Transactions and queries per second"
+          times={times}
+          format={rate}
+          series={[
+            { name: "transactions", values: of((p) => p.transactions) },
+            { name: "queries", values: of((p) => p.queries), tone: 1 },
+          ]}
+        />
+        <Chart
+          title="Time of calls"
+          times={times}
+          format={micros}
+          series={[
+            { name: "p50", values: of((p) => p.p50_us) },
+            { name: "p99", values: of((p) => p.p99_us), tone: 2 },
+          ]}
+        />
+        <Chart
+          title="Writer, 99 of 100"
+          times={times}
+          format={micros}
+          series={[
+            { name: "calls wait", values: of((p) => p.wait99_us) },
+            { name: "rounds take", values: of((p) => p.round99_us), tone: 2 },
+          ]}
+        />
+        <Chart
+          title="Queues"
+          times={times}
+          format={whole}
+          series={[
+            { name: "inbox", values: of((p) => p.inbox) },
+            { name: "reads under way", values: of((p) => p.reads), tone: 1 },
+          ]}
+        />
+        <Chart
+          title="Log written, per second"
+          times={times}
+          format={bytes}
+          series={[
+            { name: "log", values: of((p) => p.logBytes) },
+            { name: "queue for the disk", values: of((p) => p.logQueue), tone: 2 },
+          ]}
+        />
+        <Chart
+          title="Traffic, per second"
+          times={times}
+          format={bytes}
+          series={[
+            { name: "received", values: of((p) => p.received) },
+            { name: "sent", values: of((p) => p.sent), tone: 1 },
+          ]}
+        />
+        <Chart
+          title="Rows written, per second"
+          times={times}
+          format={rate}
+          series={[
+            { name: "inserts", values: of((p) => p.inserts) },
+            { name: "deletes", values: of((p) => p.deletes), tone: 3 },
+          ]}
+        />
+        <Chart
+          title="Connections"
+          times={times}
+          format={whole}
+          series={[{ name: "connections", values: of((p) => p.clients) }]}
+        />
       </div>
     </>
   );
@@ -87,28 +166,80 @@ function ServerHealth({ now, points }: { now: Samples; points: ServerPoint[] }):
   return (
     <>
       <dl className="stats">
-        <Stat name="Processor" value={points.length > 0 ? `${points.at(-1)!.cpu.toFixed(0)} %` : "–"} about="of one" />
+        <Stat
+          name="Processor"
+          value={points.length > 0 ? `${points.at(-1)!.cpu.toFixed(0)} %` : "–"}
+          about="of one"
+        />
         <Stat name="Memory" value={bytes(sum(now, "process_resident_memory_bytes"))} />
-        <Stat name="Connections" value={whole(sum(now, "lightcone_connections"))} about={`${whole(sum(now, "lightcone_connections_refused_total"))} refused`} />
-        <Stat name="Disk free" value={bytes(sum(now, "lightcone_disk_free_bytes"))} about={`${bytes(sum(now, "lightcone_disk_reserve_bytes"))} reserved`} />
-        <Stat name="Files open" value={whole(sum(now, "process_open_fds"))} about={`of ${whole(sum(now, "process_max_fds"))}`} />
+        <Stat
+          name="Connections"
+          value={whole(sum(now, "lightcone_connections"))}
+          about={`${whole(sum(now, "lightcone_connections_refused_total"))} refused`}
+        />
+        <Stat
+          name="Disk free"
+          value={bytes(sum(now, "lightcone_disk_free_bytes"))}
+          about={`${bytes(sum(now, "lightcone_disk_reserve_bytes"))} reserved`}
+        />
+        <Stat
+          name="Files open"
+          value={whole(sum(now, "process_open_fds"))}
+          about={`of ${whole(sum(now, "process_max_fds"))}`}
+        />
         <Stat name="Up" value={started > 0 ? upText(Date.now() / 1000 - started) : "–"} />
       </dl>
       <div className="charts">
-        <Chart title="Processor" times={times} format={(value) => `${value.toFixed(0)} %`} series={[{ name: "processor", values: of((p) => p.cpu) }]} />
-        <Chart title="Memory" times={times} format={bytes} series={[{ name: "memory", values: of((p) => p.memory), tone: 1 }]} />
-        <Chart title="Syncs of logs per second" times={times} format={rate} series={[{ name: "syncs", values: of((p) => p.syncs) }]} />
-        <Chart title="Connections" times={times} format={whole} series={[{ name: "connections", values: of((p) => p.connections) }]} />
+        <Chart
+          title="Processor"
+          times={times}
+          format={(value) => `${value.toFixed(0)} %`}
+          series={[{ name: "processor", values: of((p) => p.cpu) }]}
+        />
+        <Chart
+          title="Memory"
+          times={times}
+          format={bytes}
+          series={[{ name: "memory", values: of((p) => p.memory), tone: 1 }]}
+        />
+        <Chart
+          title="Syncs of logs per second"
+          times={times}
+          format={rate}
+          series={[{ name: "syncs", values: of((p) => p.syncs) }]}
+        />
+        <Chart
+          title="Connections"
+          times={times}
+          format={whole}
+          series={[{ name: "connections", values: of((p) => p.connections) }]}
+        />
       </div>
       <h2>Where the memory is</h2>
       <Memory now={now} />
       <h2>Snapshots and replay</h2>
       <dl className="stats">
-        <Stat name="Snapshots" value={whole(snapshots)} about={`${whole(sum(now, "lightcone_snapshots_failed_total"))} failed`} />
-        <Stat name="A snapshot takes" value={snapshots > 0 ? micros((sum(now, "lightcone_snapshot_seconds_sum") / snapshots) * 1e6) : "–"} about="mean" />
+        <Stat
+          name="Snapshots"
+          value={whole(snapshots)}
+          about={`${whole(sum(now, "lightcone_snapshots_failed_total"))} failed`}
+        />
+        <Stat
+          name="A snapshot takes"
+          value={snapshots > 0 ? micros((sum(now, "lightcone_snapshot_seconds_sum") / snapshots) * 1e6) : "–"}
+          about="mean"
+        />
         <Stat name="Written" value={bytes(sum(now, "lightcone_snapshot_bytes_total"))} />
-        <Stat name="Longest replay" value={micros(largest(now, "lightcone_replay_seconds") * 1e6)} about="at opening" />
-        <Stat name="Slow polls" value={whole(sum(now, "lightcone_network_polls_slow_total"))} about="of the network" />
+        <Stat
+          name="Longest replay"
+          value={micros(largest(now, "lightcone_replay_seconds") * 1e6)}
+          about="at opening"
+        />
+        <Stat
+          name="Slow polls"
+          value={whole(sum(now, "lightcone_network_polls_slow_total"))}
+          about="of the network"
+        />
       </dl>
     </>
   );
@@ -131,7 +262,10 @@ function Memory({ now }: { now: Samples }): ReactNode {
     { name: "queues of logs", size: sum(now, "lightcone_log_queue_bytes") },
   ];
   const known = parts.reduce((all, part) => all + part.size, 0);
-  const shown = [...parts, { name: "all else: program, code, indexes", size: Math.max(0, whole_bytes - known) }];
+  const shown = [
+    ...parts,
+    { name: "all else: program, code, indexes", size: Math.max(0, whole_bytes - known) },
+  ];
   const most = Math.max(whole_bytes, known, 1);
   return (
     <ul className="shares">
@@ -140,7 +274,12 @@ function Memory({ now }: { now: Samples }): ReactNode {
           <span>{part.name}</span>
           <svg width="100%" height="6" aria-hidden="true" focusable="false">
             <rect className="share-room" width="100%" height="6" rx="3" />
-            <rect className={`share tone-${at % 4}`} width={`${(part.size / most) * 100}%`} height="6" rx="3" />
+            <rect
+              className={`share tone-${at % 4}`}
+              width={`${(part.size / most) * 100}%`}
+              height="6"
+              rx="3"
+            />
           </svg>
           <output>{bytes(part.size)}</output>
         </li>
@@ -149,4 +288,5 @@ function Memory({ now }: { now: Samples }): ReactNode {
   );
 }
 
-export const callsOf = (now: Counted): number => [...now.functions.values()].reduce((all, one) => all + countOf(one.times), 0);
+export const callsOf = (now: Counted): number =>
+  [...now.functions.values()].reduce((all, one) => all + countOf(one.times), 0);

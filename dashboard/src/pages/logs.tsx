@@ -48,7 +48,10 @@ export function Logs(): ReactNode {
     return () => abort.abort();
   }, [name, token, isFollowing]);
 
-  const functions = useMemo(() => [...new Set(lines.map((line) => line.func).filter(Boolean))].sort().slice(0, 200), [lines]);
+  const functions = useMemo(
+    () => [...new Set(lines.map((line) => line.func).filter(Boolean))].sort().slice(0, 200),
+    [lines],
+  );
   const shown = useMemo(() => {
     const worst = LEVELS.indexOf(level as (typeof LEVELS)[number]);
     const letters = text.toLowerCase();
@@ -67,7 +70,13 @@ export function Logs(): ReactNode {
           <label className="search grows">
             <Icon name="search" />
             <span className="visually-hidden">Text in the lines</span>
-            <input data-filter type="search" placeholder="Text" value={text} onChange={(event) => setText(event.target.value)} />
+            <input
+              data-filter
+              type="search"
+              placeholder="Text"
+              value={text}
+              onChange={(event) => setText(event.target.value)}
+            />
           </label>
           <select aria-label="Level" value={level} onChange={(event) => setLevel(event.target.value)}>
             <option value="">All levels</option>
@@ -83,7 +92,11 @@ export function Logs(): ReactNode {
               <option key={one}>{one}</option>
             ))}
           </select>
-          <Button icon={isFollowing ? "pause" : "play"} pressed={isFollowing} onClick={() => setFollowing(!isFollowing)}>
+          <Button
+            icon={isFollowing ? "pause" : "play"}
+            pressed={isFollowing}
+            onClick={() => setFollowing(!isFollowing)}
+          >
             {isFollowing ? "Following" : "Follow"}
           </Button>
         </div>
@@ -91,24 +104,35 @@ export function Logs(): ReactNode {
       {error && <Note tone="bad">{error}</Note>}
       <LineList lines={shown} isFollowing={isFollowing} onOpen={setOpened} />
       <footer className="pane-foot">
-        {whole(shown.length)} of {whole(lines.length)} lines{lines.length === LINES_MAX && ", older ones are gone from here"}
+        {whole(shown.length)} of {whole(lines.length)} lines
+        {lines.length === LINES_MAX && ", older ones are gone from here"}
       </footer>
       {opened && <LinePanel line={opened} onClose={() => setOpened(undefined)} />}
     </section>
   );
 }
 
-function LineList({ lines, isFollowing, onOpen }: { lines: Line[]; isFollowing: boolean; onOpen: (line: Line) => void }): ReactNode {
+function LineList({
+  lines,
+  isFollowing,
+  onOpen,
+}: {
+  lines: Line[];
+  isFollowing: boolean;
+  onOpen: (line: Line) => void;
+}): ReactNode {
   const frame = useRef<HTMLDivElement>(null);
   const [view, setView] = useState({ top: 0, height: 400 });
   const isAtEnd = useRef(true);
   useEffect(() => {
     const element = frame.current!;
-    const observer = new ResizeObserver(() => setView({ top: element.scrollTop, height: element.clientHeight }));
+    const observer = new ResizeObserver(() =>
+      setView({ top: element.scrollTop, height: element.clientHeight }),
+    );
     observer.observe(element);
     return () => observer.disconnect();
   }, []);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: whoever looks at the end stays there when lines come
+  // Whoever looks at the end stays there when lines come.
   useLayoutEffect(() => {
     const element = frame.current!;
     if (isFollowing && isAtEnd.current) element.scrollTop = element.scrollHeight;
@@ -122,7 +146,6 @@ function LineList({ lines, isFollowing, onOpen }: { lines: Line[]; isFollowing: 
       role="log"
       aria-label="Lines"
       aria-live="off"
-      // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reached by keys
       tabIndex={0}
       onScroll={(event) => {
         const { scrollTop, scrollHeight, clientHeight } = event.currentTarget;
@@ -153,7 +176,9 @@ function LineList({ lines, isFollowing, onOpen }: { lines: Line[]; isFollowing: 
 
 function timeText(at: number): string {
   const date = new Date(at);
-  return Number.isNaN(date.getTime()) ? "" : `${date.toLocaleTimeString("en-GB")}.${String(date.getMilliseconds()).padStart(3, "0")}`;
+  return Number.isNaN(date.getTime())
+    ? ""
+    : `${date.toLocaleTimeString("en-GB")}.${String(date.getMilliseconds()).padStart(3, "0")}`;
 }
 
 function LinePanel({ line, onClose }: { line: Line; onClose: () => void }): ReactNode {

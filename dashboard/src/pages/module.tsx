@@ -51,7 +51,13 @@ export function Module(): ReactNode {
         <dt>Owner</dt>
         <dd className="mono wraps">0x{info.owner}</dd>
         <dt>Program</dt>
-        <dd className="mono wraps">{program.value ? `0x${program.value}` : <span className="dim">only readers of the database see it</span>}</dd>
+        <dd className="mono wraps">
+          {program.value ? (
+            `0x${program.value}`
+          ) : (
+            <span className="dim">only readers of the database see it</span>
+          )}
+        </dd>
       </dl>
       <PlanOf />
       <h2>Versions</h2>
@@ -60,12 +66,15 @@ export function Module(): ReactNode {
       ) : !versions.value ? (
         <Loading />
       ) : versions.value.length === 0 ? (
-        <p className="dim">No update stands in the log of today: this is the program that the database began the day with.</p>
+        <p className="dim">
+          No update stands in the log of today: this is the program that the database began the day with.
+        </p>
       ) : (
         <ul className="versions">
           {versions.value.map((one) => (
             <li key={one.at}>
-              <time>{new Date(one.at).toLocaleString("en-GB")}</time> <span className="mono">{one.hash.slice(0, 16)}…</span>{" "}
+              <time>{new Date(one.at).toLocaleString("en-GB")}</time>{" "}
+              <span className="mono">{one.hash.slice(0, 16)}…</span>{" "}
               {program.value === one.hash && <Badge tone="good">runs</Badge>}
             </li>
           ))}
@@ -77,13 +86,15 @@ export function Module(): ReactNode {
           <li key={`${table.isView} ${table.name}`}>
             <details>
               <summary>
-                <span className="mono">{table.name}</span> <Badge>{table.isView ? "view" : table.isEvent ? "event table" : "table"}</Badge>{" "}
+                <span className="mono">{table.name}</span>{" "}
+                <Badge>{table.isView ? "view" : table.isEvent ? "event table" : "table"}</Badge>{" "}
                 <span className="dim">{whole(table.columns.length)} columns</span>
               </summary>
               <ul className="columns mono">
                 {table.columns.map((column, at) => (
                   <li key={at}>
-                    {column.name} <span className="dim">{nameOf(column.type)}</span> {column.isPrimaryKey && <Badge tone="accent">key</Badge>}
+                    {column.name} <span className="dim">{nameOf(column.type)}</span>{" "}
+                    {column.isPrimaryKey && <Badge tone="accent">key</Badge>}
                   </li>
                 ))}
               </ul>
@@ -132,7 +143,14 @@ function planOf(answer: Json): MigrationPlan {
   const textOf = (json: Json | undefined) => (typeof json === "string" ? json : "");
   if (!isObject(auto)) {
     const reason = isObject(manual) ? textOf(manual["reason"]) : "";
-    return { title: "No plan leads there", text: reason, breaks: false, obstacles: [], seconds: undefined, isPossible: false };
+    return {
+      title: "No plan leads there",
+      text: reason,
+      breaks: false,
+      obstacles: [],
+      seconds: undefined,
+      isPossible: false,
+    };
   }
   const obstacles = Array.isArray(auto["obstacles"]) ? auto["obstacles"].map(String) : [];
   const rehearsal = auto["rehearsal"];
@@ -141,7 +159,12 @@ function planOf(answer: Json): MigrationPlan {
   const isChange = (step: Json) => !isObject(step) || step["kind"] !== "UpdateView";
   const steps = Array.isArray(auto["steps"]) ? auto["steps"].filter(isChange).length : 0;
   return {
-    title: obstacles.length > 0 ? "The rows refuse it" : steps === 0 ? "The schema stays as it is" : `${whole(steps)} ${steps === 1 ? "step" : "steps"}`,
+    title:
+      obstacles.length > 0
+        ? "The rows refuse it"
+        : steps === 0
+          ? "The schema stays as it is"
+          : `${whole(steps)} ${steps === 1 ? "step" : "steps"}`,
     text: plan,
     breaks: auto["break_clients"] === true,
     obstacles,
@@ -193,7 +216,9 @@ function PlanOf(): ReactNode {
         <div className="migration" role="status">
           <p>
             <strong>{plan.title}</strong> {plan.breaks && <Badge tone="warn">disconnects clients</Badge>}{" "}
-            {plan.seconds !== undefined && <span className="dim">took {plan.seconds.toFixed(3)} s on the copy</span>}
+            {plan.seconds !== undefined && (
+              <span className="dim">took {plan.seconds.toFixed(3)} s on the copy</span>
+            )}
           </p>
           {plan.obstacles.map((one) => (
             <Note key={one} tone="bad">
@@ -201,7 +226,11 @@ function PlanOf(): ReactNode {
             </Note>
           ))}
           {plan.text && <pre className="statement">{plan.text}</pre>}
-          {plan.isPossible && <p className="dim">To do it: <code>spacetime publish {name}</code></p>}
+          {plan.isPossible && (
+            <p className="dim">
+              To do it: <code>spacetime publish {name}</code>
+            </p>
+          )}
         </div>
       )}
     </section>

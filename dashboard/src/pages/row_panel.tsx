@@ -1,6 +1,6 @@
 // One row in full: to read it, change it, delete it, or write a new one. All through SQL, which is shown before it runs.
 
-import { type ReactNode, useState } from "react";
+import { type ReactNode, useId, useState } from "react";
 import { messageOf } from "../api";
 import type { Database } from "../database";
 import type { Column, Table } from "../schema";
@@ -39,7 +39,10 @@ function whereOf(table: Table, row: unknown[]): string | undefined {
   }
 }
 
-function statementOf({ table, row }: Props, texts: string[]): { statement?: string; wrong: Map<number, string> } {
+function statementOf(
+  { table, row }: Props,
+  texts: string[],
+): { statement?: string; wrong: Map<number, string> } {
   const wrong = new Map<number, string>();
   const literals = table.columns.map(({ type }, at) => {
     try {
@@ -52,7 +55,10 @@ function statementOf({ table, row }: Props, texts: string[]): { statement?: stri
   const names = table.columns.map(({ name }) => quoted(name));
   if (row === undefined) {
     if (literals.some((one) => one === undefined)) return { wrong };
-    return { statement: `INSERT INTO ${quoted(table.name)} (${names.join(", ")}) VALUES (${literals.join(", ")})`, wrong };
+    return {
+      statement: `INSERT INTO ${quoted(table.name)} (${names.join(", ")}) VALUES (${literals.join(", ")})`,
+      wrong,
+    };
   }
   const changed = names.flatMap((name, at) => {
     const isSame = texts[at] === format(row[at], table.columns[at]!.type);
@@ -98,7 +104,8 @@ export function RowPanel(props: Props): ReactNode {
       >
         {row === undefined && missing.length > 0 && (
           <Note tone="warn">
-            SQL has no literal for {missing.map(({ name }) => name).join(", ")}. Rows of this table are written by reducers.
+            SQL has no literal for {missing.map(({ name }) => name).join(", ")}. Rows of this table are
+            written by reducers.
           </Note>
         )}
         {table.columns.map((column, at) => (
@@ -149,7 +156,9 @@ function Field(props: {
   const { column, text } = props;
   const kind = kindOf(column.type);
   const isLong = text.length > 60 || text.includes("\n");
+  const id = useId();
   const common = {
+    id,
     value: text,
     readOnly: props.isFixed,
     className: kind === "string" ? "" : "mono",
@@ -157,23 +166,27 @@ function Field(props: {
     "aria-invalid": props.wrong !== undefined,
   };
   return (
-    <label className="field">
+    <div className="field">
       <span>
-        {column.name} <em>{nameOf(column.type)}</em>
+        <label htmlFor={id}>{column.name}</label> <em>{nameOf(column.type)}</em>
         {column.isPrimaryKey && <Badge tone="accent">primary key</Badge>}
         {column.isCounted && <Badge>auto-increment</Badge>}
       </span>
       {kind === "bool" && !props.isFixed ? (
-        <select value={text} onChange={(event) => props.onChange(event.target.value)}>
+        <select id={id} value={text} onChange={(event) => props.onChange(event.target.value)}>
           <option>true</option>
           <option>false</option>
         </select>
       ) : isLong ? (
-        <textarea {...common} rows={Math.min(8, Math.ceil(text.length / 50))} onChange={(event) => props.onChange(event.target.value)} />
+        <textarea
+          {...common}
+          rows={Math.min(8, Math.ceil(text.length / 50))}
+          onChange={(event) => props.onChange(event.target.value)}
+        />
       ) : (
         <input {...common} type="text" onChange={(event) => props.onChange(event.target.value)} />
       )}
       {props.wrong && <small className="wrong">{props.wrong}</small>}
-    </label>
+    </div>
   );
 }

@@ -19,7 +19,10 @@ const FAILURES_MAX = 20;
 export function Schedules(): ReactNode {
   const { schema, name, token } = useDatabase();
   const scheduled = schema.tables.filter((table) => table.schedule);
-  const logs = useLoaded(() => (scheduled.length > 0 ? lastLogs(name, token, LOG_LINES) : Promise.resolve([])), [name, token]);
+  const logs = useLoaded(
+    () => (scheduled.length > 0 ? lastLogs(name, token, LOG_LINES) : Promise.resolve([])),
+    [name, token],
+  );
   useTick(logs.reload, 10_000);
   return (
     <div className="scroll page">
@@ -42,7 +45,11 @@ function dueOf(row: unknown[], column: number): Due {
   const value = row[column] as { tag?: string; value?: object } | undefined;
   const inner: unknown = value?.value ? Object.values(value.value)[0] : undefined;
   const micros = typeof inner === "bigint" ? inner : undefined;
-  return { row, when: value?.tag === "Time" ? micros : undefined, every: value?.tag === "Interval" ? micros : undefined };
+  return {
+    row,
+    when: value?.tag === "Time" ? micros : undefined,
+    every: value?.tag === "Interval" ? micros : undefined,
+  };
 }
 
 function Schedule({ table, lines }: { table: Table; lines: Line[] }): ReactNode {
@@ -51,28 +58,46 @@ function Schedule({ table, lines }: { table: Table; lines: Line[] }): ReactNode 
   const { bounds } = useStore(metrics);
   const [now, setNow] = useState(Date.now());
   const schedule = table.schedule!;
-  const rows = useLoaded<Result>(() => sql(name, token, `SELECT * FROM ${quoted(table.name)} LIMIT ${ROWS_MAX}`), [name, token, table]);
+  const rows = useLoaded<Result>(
+    () => sql(name, token, `SELECT * FROM ${quoted(table.name)} LIMIT ${ROWS_MAX}`),
+    [name, token, table],
+  );
   useTick(() => {
     setNow(Date.now());
     rows.reload();
   }, 2_000);
   const func = schema.functions.find((one) => one.name === schedule.function);
-  const counted = ["reducer", "procedure"].map((kind) => track?.now.functions.get(`${kind} ${schedule.function}`)).find(Boolean);
-  const failures = lines.filter((line) => line.func === schedule.function && ["Error", "Panic"].includes(line.level)).slice(-FAILURES_MAX).reverse();
+  const counted = ["reducer", "procedure"]
+    .map((kind) => track?.now.functions.get(`${kind} ${schedule.function}`))
+    .find(Boolean);
+  const failures = lines
+    .filter((line) => line.func === schedule.function && ["Error", "Panic"].includes(line.level))
+    .slice(-FAILURES_MAX)
+    .reverse();
   const due = (rows.value?.rows ?? []).map((row) => dueOf(valuesOf(row, table.columns), schedule.column));
   due.sort((a, b) => Number((a.when ?? 0n) - (b.when ?? 0n)));
   return (
     <section className="card" aria-label={table.name}>
       <header className="card-head">
         <h2>
-          <a href={linkTo("db", name, "functions", func?.kind ?? "reducer", schedule.function)}>{schedule.function}</a>
+          <a href={linkTo("db", name, "functions", func?.kind ?? "reducer", schedule.function)}>
+            {schedule.function}
+          </a>
         </h2>
         <span className="dim">
           by rows of <a href={linkTo("db", name, "tables", table.name)}>{table.name}</a>
         </span>
       </header>
       <dl className="stats">
-        <Stat name="Due" value={track?.now.tables.has(table.name) ? whole(track.now.tables.get(table.name)!.rows) : whole(due.length)} about="rows that wait" />
+        <Stat
+          name="Due"
+          value={
+            track?.now.tables.has(table.name)
+              ? whole(track.now.tables.get(table.name)!.rows)
+              : whole(due.length)
+          }
+          about="rows that wait"
+        />
         <Stat name="Ran" value={counted ? whole(countOf(counted.times)) : "–"} about="since it was opened" />
         <Stat name="Failed" value={counted ? whole(errorsOf(counted)) : "–"} />
         <Stat name="p99" value={micros(counted && quantile(counted.times, bounds, 0.99))} />
@@ -112,7 +137,8 @@ function Schedule({ table, lines }: { table: Table; lines: Line[] }): ReactNode 
           <ul className="failures">
             {failures.map((line) => (
               <li key={line.id}>
-                <time>{clock(line.at)}</time> <Badge tone="bad">{line.level}</Badge> <span>{line.message.slice(0, 400)}</span>
+                <time>{clock(line.at)}</time> <Badge tone="bad">{line.level}</Badge>{" "}
+                <span>{line.message.slice(0, 400)}</span>
               </li>
             ))}
           </ul>

@@ -53,7 +53,9 @@ type View = "table" | "chart" | "json" | "plan";
 
 function firstText(database: Database): string {
   const table = database.schema.tables.find((one) => !one.isEvent);
-  return table ? `SELECT * FROM ${/^\w+$/.test(table.name) ? table.name : `"${table.name}"`} LIMIT 100` : "SELECT * FROM st_table";
+  return table
+    ? `SELECT * FROM ${/^\w+$/.test(table.name) ? table.name : `"${table.name}"`} LIMIT 100`
+    : "SELECT * FROM st_table";
 }
 
 export function Sql(): ReactNode {
@@ -82,7 +84,8 @@ export function Sql(): ReactNode {
       if (isPlan) setView("plan");
       else if (view === "plan") setView("table");
     } catch (error) {
-      if (!signal.aborted) setRun({ text: wanted, error: messageOf(error), whole_ms: performance.now() - begun });
+      if (!signal.aborted)
+        setRun({ text: wanted, error: messageOf(error), whole_ms: performance.now() - begun });
     }
     if (signal.aborted) return;
     setBusy(false);
@@ -130,7 +133,15 @@ function History({ onChoose }: { onChoose: (text: string) => void }): ReactNode 
   );
 }
 
-function Outcome({ run, view, onView }: { run: Run | undefined; view: View; onView: (view: View) => void }): ReactNode {
+function Outcome({
+  run,
+  view,
+  onView,
+}: {
+  run: Run | undefined;
+  view: View;
+  onView: (view: View) => void;
+}): ReactNode {
   if (!run) return <p className="hint">Run a statement to see its rows. Explain says how they are found.</p>;
   if (run.error !== undefined) {
     return (
@@ -160,7 +171,8 @@ function Outcome({ run, view, onView }: { run: Run | undefined; view: View; onVi
           {isChange
             ? `${whole(inserted)} inserted, ${whole(updated)} updated, ${whole(deleted)} deleted`
             : `${whole(result.rows.length)} ${result.rows.length === 1 ? "row" : "rows"}`}
-          {result.micros !== undefined && `, ${micros(result.micros)} in the database`}, {run.whole_ms.toFixed(0)} ms in all
+          {result.micros !== undefined && `, ${micros(result.micros)} in the database`},{" "}
+          {run.whole_ms.toFixed(0)} ms in all
         </span>
       </div>
       {!isChange && <ResultView run={run} result={result} view={view} />}
@@ -233,7 +245,9 @@ function ResultChart({ result }: { result: Result }): ReactNode {
             <input
               type="checkbox"
               checked={chosen.includes(at)}
-              onChange={(event) => setChosen(event.target.checked ? [...chosen, at] : chosen.filter((one) => one !== at))}
+              onChange={(event) =>
+                setChosen(event.target.checked ? [...chosen, at] : chosen.filter((one) => one !== at))
+              }
             />
             {result.columns[at]!.name}
           </label>

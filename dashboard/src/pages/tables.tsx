@@ -8,7 +8,7 @@ import { Rows, type Sort, usualSort } from "../rows";
 import type { Table } from "../schema";
 import { useStore } from "../store";
 import { hasLiteral, kindOf, literal, nameOf, quoted } from "../types";
-import { Badge, bytes, Button, compact, Empty, Icon, Note, rate, Stat, Tabs, whole } from "../ui";
+import { Badge, Button, bytes, compact, Empty, Icon, Note, rate, Stat, Tabs, whole } from "../ui";
 import { Events } from "./events";
 import { RowPanel } from "./row_panel";
 
@@ -17,7 +17,8 @@ export function Tables(): ReactNode {
   const [, , , chosen] = useStore(place);
   const [letters, setLetters] = useState("");
   const track = useTrack();
-  const table = schema.tables.find((one) => one.name === chosen) ?? (chosen === undefined ? schema.tables[0] : undefined);
+  const table =
+    schema.tables.find((one) => one.name === chosen) ?? (chosen === undefined ? schema.tables[0] : undefined);
   const listed = schema.tables.filter((one) => one.name.toLowerCase().includes(letters.toLowerCase()));
   if (schema.tables.length === 0) return <Empty title="This database has no tables" />;
   return (
@@ -37,7 +38,10 @@ export function Tables(): ReactNode {
           </label>
           <label className="only-narrow">
             <span className="visually-hidden">Table</span>
-            <select value={table?.name ?? ""} onChange={(event) => go("db", name, "tables", event.target.value)}>
+            <select
+              value={table?.name ?? ""}
+              onChange={(event) => go("db", name, "tables", event.target.value)}
+            >
               {schema.tables.map((one) => (
                 <option key={one.name}>{one.name}</option>
               ))}
@@ -47,9 +51,18 @@ export function Tables(): ReactNode {
         <ul>
           {listed.slice(0, 500).map((one) => (
             <li key={one.name}>
-              <a href={linkTo("db", name, "tables", one.name)} aria-current={one === table ? "page" : undefined}>
+              <a
+                href={linkTo("db", name, "tables", one.name)}
+                aria-current={one === table ? "page" : undefined}
+              >
                 <span className="list-name">{one.name}</span>
-                {one.isView ? <Badge>view</Badge> : one.isEvent ? <Badge>event</Badge> : !one.isPublic && <Badge>private</Badge>}
+                {one.isView ? (
+                  <Badge>view</Badge>
+                ) : one.isEvent ? (
+                  <Badge>event</Badge>
+                ) : (
+                  !one.isPublic && <Badge>private</Badge>
+                )}
                 <span className="list-count">
                   {track?.now.tables.has(one.name) ? compact(track.now.tables.get(one.name)!.rows) : ""}
                 </span>
@@ -59,7 +72,11 @@ export function Tables(): ReactNode {
         </ul>
         {listed.length > 500 && <p className="fine">and {whole(listed.length - 500)} more</p>}
       </aside>
-      {table ? <OneTable key={table.name} table={table} /> : <Empty title={`There is no table “${chosen}”`} />}
+      {table ? (
+        <OneTable key={table.name} table={table} />
+      ) : (
+        <Empty title={`There is no table “${chosen}”`} />
+      )}
     </div>
   );
 }
@@ -84,7 +101,13 @@ function OneTable({ table }: { table: Table }): ReactNode {
           onChange={setTab}
         />
       </header>
-      {tab === "schema" ? <TableSchema table={table} /> : table.isEvent ? <Events table={table} /> : <TableRows table={table} />}
+      {tab === "schema" ? (
+        <TableSchema table={table} />
+      ) : table.isEvent ? (
+        <Events table={table} />
+      ) : (
+        <TableRows table={table} />
+      )}
     </section>
   );
 }
@@ -129,7 +152,8 @@ function TableRows({ table }: { table: Table }): ReactNode {
   };
   const change = (part: Partial<Filter>) => {
     const next = { ...filter, ...part };
-    const isText = kindOf(table.columns.find(({ name }) => name === next.column)?.type ?? { tag: "String" }) === "string";
+    const isText =
+      kindOf(table.columns.find(({ name }) => name === next.column)?.type ?? { tag: "String" }) === "string";
     if (part.column !== undefined) next.operator = isText ? "LIKE" : "=";
     setFilter(next);
     if (next.value.trim() === "" && applied !== "") apply(next);
@@ -144,14 +168,22 @@ function TableRows({ table }: { table: Table }): ReactNode {
         }}
       >
         <div className="filter">
-          <select aria-label="Column to filter by" value={filter.column} onChange={(event) => change({ column: event.target.value })}>
+          <select
+            aria-label="Column to filter by"
+            value={filter.column}
+            onChange={(event) => change({ column: event.target.value })}
+          >
             {columns.map(({ name }) => (
               <option key={name}>{name}</option>
             ))}
             <option>{SQL}</option>
           </select>
           {filter.column !== SQL && (
-            <select aria-label="Comparison" value={filter.operator} onChange={(event) => change({ operator: event.target.value })}>
+            <select
+              aria-label="Comparison"
+              value={filter.operator}
+              onChange={(event) => change({ operator: event.target.value })}
+            >
               {OPERATORS.map((one) => (
                 <option key={one}>{one}</option>
               ))}
@@ -224,7 +256,8 @@ function RowsGrid(props: {
   const { total, error, reachable } = useStore(rows.state);
   const show = useCallback((first: number, last: number) => rows.show(first, last), [rows]);
   const columns = useMemo(
-    () => table.columns.map((column) => ({ ...column, about: nameOf(column.type), isKey: column.isPrimaryKey })),
+    () =>
+      table.columns.map((column) => ({ ...column, about: nameOf(column.type), isKey: column.isPrimaryKey })),
     [table],
   );
   return (
@@ -247,7 +280,9 @@ function RowsGrid(props: {
         isNew={(row) => rows.isNew(row)}
         onShow={show}
         sort={sort}
-        onSort={(column) => props.onSort({ column, isDescending: sort?.column === column && !sort.isDescending })}
+        onSort={(column) =>
+          props.onSort({ column, isDescending: sort?.column === column && !sort.isDescending })
+        }
         onOpen={(at) => {
           const row = rows.row(at);
           if (row) props.onOpen(row);

@@ -1,7 +1,7 @@
 // A browser that looks at the dashboard, and remembers whatever went wrong there.
 
-import { createRequire } from "node:module";
 import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { type Browser, type BrowserContext, chromium, type Locator, type Page } from "playwright-core";
 import type { World } from "./world";
 
@@ -34,7 +34,11 @@ export class Visit {
 
   static async begin(browser: Browser, world: World, look: Look = {}): Promise<Visit> {
     const { width = 1280, height = 800, theme = "light" } = look;
-    const context = await browser.newContext({ viewport: { width, height }, colorScheme: theme, reducedMotion: "reduce" });
+    const context = await browser.newContext({
+      viewport: { width, height },
+      colorScheme: theme,
+      reducedMotion: "reduce",
+    });
     const page = await context.newPage();
     const visit = new Visit(world, context, page);
     visit.#listen();
@@ -55,7 +59,8 @@ export class Visit {
     });
     page.on("request", (request) => {
       const { origin, protocol } = new URL(request.url());
-      if (origin !== new URL(world.page).origin && protocol !== "data:") problems.push(`a request to ${request.url()}`);
+      if (origin !== new URL(world.page).origin && protocol !== "data:")
+        problems.push(`a request to ${request.url()}`);
     });
   }
 
@@ -83,7 +88,14 @@ export class Visit {
       const { axe } = window as unknown as { axe: typeof import("axe-core") };
       const { violations } = await axe.run(document, { resultTypes: ["violations"] });
       const serious = violations.filter(({ impact }) => impact === "serious" || impact === "critical");
-      return serious.flatMap(({ id, nodes }) => nodes.slice(0, 3).map((node) => `${id}: ${node.html.slice(0, 160)} ${node.failureSummary?.replace(/\s+/g, " ").slice(0, 200)}`));
+      return serious.flatMap(({ id, nodes }) =>
+        nodes
+          .slice(0, 3)
+          .map(
+            (node) =>
+              `${id}: ${node.html.slice(0, 160)} ${node.failureSummary?.replace(/\s+/g, " ").slice(0, 200)}`,
+          ),
+      );
     });
   }
 

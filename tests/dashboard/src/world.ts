@@ -60,7 +60,9 @@ export class World {
 
   async #develop(): Promise<void> {
     const script = join(root, "dashboard/scripts/dev.mjs");
-    this.#front = spawn(process.execPath, [script, new URL(this.server.url).port, "0"], { stdio: ["ignore", "pipe", "inherit"] });
+    this.#front = spawn(process.execPath, [script, new URL(this.server.url).port, "0"], {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
     const [address] = await once(this.#front.stdout!, "data");
     this.#page = String(address).trim();
   }

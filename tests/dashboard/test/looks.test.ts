@@ -8,9 +8,16 @@ import { DATABASE, World } from "../src/world";
 const PAGES = [
   "",
   "server",
-  ...["tables/customer", "functions/reducer/place_order", "sql", "live", "logs", "schedules", "module", "health"].map(
-    (page) => `db/${DATABASE}/${page}`,
-  ),
+  ...[
+    "tables/customer",
+    "functions/reducer/place_order",
+    "sql",
+    "live",
+    "logs",
+    "schedules",
+    "module",
+    "health",
+  ].map((page) => `db/${DATABASE}/${page}`),
 ];
 const LOOKS: [string, Look][] = [
   ["light", {}],
@@ -69,14 +76,22 @@ describe("what is sent", () => {
     expect(page.status).toBe(200);
     expect(page.headers.get("cache-control")).toBe("no-cache");
     const policy = page.headers.get("content-security-policy")!;
-    for (const part of ["default-src 'none'", "script-src 'self'", "frame-ancestors 'none'", "base-uri 'none'", "require-trusted-types-for 'script'"]) {
+    for (const part of [
+      "default-src 'none'",
+      "script-src 'self'",
+      "frame-ancestors 'none'",
+      "base-uri 'none'",
+      "require-trusted-types-for 'script'",
+    ]) {
       expect(policy).toContain(part);
     }
     expect(policy).not.toMatch(/unsafe|\*|https?:/);
     expect(page.headers.get("x-content-type-options")).toBe("nosniff");
     expect(page.headers.get("referrer-policy")).toBe("no-referrer");
     expect(page.headers.get("access-control-allow-origin")).toBeNull();
-    const again = await world.server.fetch("/dashboard/", { headers: { "if-none-match": page.headers.get("etag")! } });
+    const again = await world.server.fetch("/dashboard/", {
+      headers: { "if-none-match": page.headers.get("etag")! },
+    });
     expect(again.status).toBe(304);
 
     const text = await page.text();

@@ -134,7 +134,9 @@ describe("tables", () => {
     await panel.getByLabel("joined").fill("2026-02-15T10:00:00Z");
     await panel.getByRole("button", { name: "Insert" }).click();
     await panel.waitFor({ state: "detached" });
-    expect(await world.sql("SELECT name FROM customer WHERE email = 'wirth@example.com'")).toEqual([["Niklaus Wirth"]]);
+    expect(await world.sql("SELECT name FROM customer WHERE email = 'wirth@example.com'")).toEqual([
+      ["Niklaus Wirth"],
+    ]);
 
     await page.getByLabel("Column to filter by").selectOption("email");
     await page.getByLabel("Value to filter by").fill("wirth");
@@ -219,7 +221,9 @@ describe("functions", () => {
     await page.getByRole("button", { name: "Call" }).click();
     await page.getByText("total_cents: a whole number is wanted").waitFor();
     const calls = page.locator(".stat").filter({ hasText: "Calls" });
-    await expect.poll(async () => Number((await calls.locator("dd").innerText()).split("\n")[0])).toBeGreaterThan(0);
+    await expect
+      .poll(async () => Number((await calls.locator("dd").innerText()).split("\n")[0]))
+      .toBeGreaterThan(0);
   });
 
   test("a procedure says what it returns, a handler where it is", async () => {

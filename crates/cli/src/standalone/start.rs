@@ -69,6 +69,7 @@ pub fn run(args: Args) -> Result<()> {
     let config = Config::load_or_create(&data_dir.join("config.toml")).map_err(starting)?;
     logging::install(&data_dir, &config)?;
     scheduling::apply(config.threads.scheduling);
+    let shows_dashboard = config.shows_dashboard();
 
     let program = std::env::current_exe().map_or_else(
         |_| "spacetimedb-standalone".into(),
@@ -123,7 +124,8 @@ pub fn run(args: Args) -> Result<()> {
             handle = Server::bind(options) => handle.map_err(starting)?,
         };
         if output::is_shown() {
-            result!("\n{}\n", what_to_know(handle.local_addr(), &data_dir));
+            let facts = what_to_know(handle.local_addr(), &data_dir, shows_dashboard);
+            result!("\n{facts}\n");
         }
         stop.await;
         tracing::info!("stopping");
@@ -136,14 +138,20 @@ pub fn run(args: Args) -> Result<()> {
 }
 
 /// What a person who has started a server needs to know.
-fn what_to_know(mut address: SocketAddr, data_dir: &Path) -> String {
+fn what_to_know(mut address: SocketAddr, data_dir: &Path, shows_dashboard: bool) -> String {
     // One that listens everywhere is reached here too, and no browser opens 0.0.0.0.
     if address.ip().is_unspecified() {
         address.set_ip(Ipv4Addr::LOCALHOST.into());
     }
     let version = env!("CARGO_PKG_VERSION");
     let data = data_dir.display();
-    format!("Lightcone {version} is ready.\n  Address  http://{address}\n  Data     {data}\n  Stop     Ctrl-C")
+    let look = match shows_dashboard {
+        true => format!("  Look     http://{address}/dashboard\n"),
+        false => String::new(),
+    };
+    format!(
+        "Lightcone {version} is ready.\n  Address  http://{address}\n{look}  Data     {data}\n  Stop     Ctrl-C"
+    )
 }
 
 /// The server's errors carry their own code and advice.

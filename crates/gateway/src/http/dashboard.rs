@@ -57,7 +57,11 @@ static BY_NAME: LazyLock<Vec<File>> = LazyLock::new(|| FILES.iter().map(file_of)
 fn file_of((stored, bytes): &(&'static str, &'static [u8])) -> File {
     let name = stored.strip_suffix(COMPRESSED).unwrap_or(stored);
     let digest: [u8; 20] = Sha1::digest(bytes).into();
-    let hash: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    let hash: String = digest
+        .iter()
+        .take(8)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
     File {
         name,
         bytes,
@@ -103,11 +107,8 @@ pub(super) async fn file(
     send(&name, &headers)
 }
 
-/// A page of a module that has this server's origin could act as the person who is logged in here.
 fn check_is_served(state: &Gateway) -> Result<(), Failure> {
-    let config = &state.node.config;
-    let is_served = config.dashboard.enabled.unwrap_or_else(|| config.routes.are_sandboxed());
-    if is_served {
+    if state.node.config.shows_dashboard() {
         return Ok(());
     }
     let text = "this server shows no dashboard: dashboard.enabled is false in config.toml, or routes.content-security-policy lets \
@@ -162,7 +163,10 @@ fn takes_gzip(asked: &HeaderMap) -> bool {
     lines.filter_map(|line| line.to_str().ok()).any(|line| {
         line.split(',').any(|part| {
             let (coding, weight) = part.split_once(';').unwrap_or((part, "q=1"));
-            let weight = weight.trim().strip_prefix("q=").and_then(|q| q.parse::<f32>().ok());
+            let weight = weight
+                .trim()
+                .strip_prefix("q=")
+                .and_then(|q| q.parse::<f32>().ok());
             ["gzip", "*"].contains(&coding.trim()) && weight != Some(0.0)
         })
     })
@@ -201,7 +205,9 @@ mod tests {
     fn a_page_is_asked_for_anew_and_its_files_are_kept() {
         for file in BY_NAME.iter() {
             let sent = send(file.name, &HeaderMap::new()).expect("it is there");
-            let kept = sent.headers()[header::CACHE_CONTROL].to_str().expect("plain");
+            let kept = sent.headers()[header::CACHE_CONTROL]
+                .to_str()
+                .expect("plain");
             let is_fixed = file.name != PAGE && file.name != "licences.txt";
             assert_eq!(kept.contains("immutable"), is_fixed, "{}", file.name);
             let etag = sent.headers()[header::ETAG].clone();
@@ -224,7 +230,11 @@ mod tests {
             ("identity", false),
             ("", false),
         ] {
-            assert_eq!(takes_gzip(&asked(header::ACCEPT_ENCODING, value)), expected, "{value}");
+            assert_eq!(
+                takes_gzip(&asked(header::ACCEPT_ENCODING, value)),
+                expected,
+                "{value}"
+            );
         }
         assert!(takes_gzip(&HeaderMap::new()));
         let refused = send(PAGE, &asked(header::ACCEPT_ENCODING, "identity"));

@@ -227,7 +227,11 @@ impl Routes {
             // Browsers go by the first of that name.
             let first = directives
                 .map(|words| words.collect::<Vec<_>>())
-                .find(|words| words.first().is_some_and(|name| name.eq_ignore_ascii_case("sandbox")));
+                .find(|words| {
+                    words
+                        .first()
+                        .is_some_and(|name| name.eq_ignore_ascii_case("sandbox"))
+                });
             let shares = |word: &&str| word.eq_ignore_ascii_case("allow-same-origin");
             first.is_some_and(|words| !words.iter().any(shares))
         })
@@ -282,6 +286,25 @@ fn check_public_address(address: &str) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pages_of_modules_are_sandboxed_or_not() {
+        assert!(Routes::default().are_sandboxed());
+        for (policy, expected) in [
+            ("", false),
+            ("default-src 'self'", false),
+            ("default-src 'self'; Sandbox allow-scripts", true),
+            ("sandbox allow-same-origin", false),
+            ("sandbox ALLOW-Same-Origin; sandbox", false),
+            ("default-src 'self', sandbox", true),
+        ] {
+            let routes = Routes {
+                content_security_policy: policy.into(),
+                ..Routes::default()
+            };
+            assert_eq!(routes.are_sandboxed(), expected, "{policy}");
+        }
+    }
 
     #[test]
     fn there_are_two_network_threads_at_least() {

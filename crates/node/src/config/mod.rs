@@ -19,7 +19,9 @@ use serde::Deserialize;
 use crate::error::Error;
 
 pub use auth::{Auth, ForeignIssuers};
-pub use edge::{Dashboard, Mcp, McpWrites, Metrics, Network, Postgres, Routes, Scheduling, Threads};
+pub use edge::{
+    Dashboard, Mcp, McpWrites, Metrics, Network, Postgres, Routes, Scheduling, Threads,
+};
 pub use lightcone_limits::{CompressionChoice, Limits, WebSocket};
 pub use publish::{Publish, PublishAllowed, PUBLISH_ALLOWED_VARIABLE, PUBLISH_OWNERS_VARIABLE};
 pub use reference::{CertificateAuthority, Commitlog, EnginePool, Logs, ModuleHttp, V8HeapPolicy};
@@ -99,6 +101,12 @@ impl Config {
             return Err(format!("limits.{whose}-memory-percent must be at most 100"));
         }
         Ok(())
+    }
+
+    /// Whether the dashboard is served: a page of a module that has its origin could act as the person who is logged in there.
+    pub fn shows_dashboard(&self) -> bool {
+        let enabled = self.dashboard.enabled;
+        enabled.unwrap_or_else(|| self.routes.are_sandboxed())
     }
 
     /// What may be in the control database.
