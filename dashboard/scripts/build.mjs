@@ -115,7 +115,7 @@ function write(files) {
   mkdirSync(out, { recursive: true });
   for (const [name, bytes] of files) {
     const packed = PACKED.has(extension(name)) ? bytes : gzipSync(bytes, { level: 9 });
-    // The header has the system that packed it; it is nobody's business.
+    // The header names the system that packed it, which should make no difference.
     if (name !== stored(name)) packed[9] = 255;
     writeFileSync(join(out, stored(name)), packed);
   }

@@ -1,4 +1,4 @@
-// Who is there? A token, or nobody in particular.
+// The first page: it asks for a token, or makes a visitor.
 
 import { type ReactNode, useState } from "react";
 import { messageOf } from "./api";
@@ -62,7 +62,8 @@ export function Login(): ReactNode {
           Continue as a visitor
         </Button>
         <p className="fine">
-          A visitor gets a new identity, and sees what everybody may see: public tables and public functions.
+          A visitor gets a new identity, and sees what all callers may see: public tables and public
+          functions.
         </p>
       </form>
     </main>

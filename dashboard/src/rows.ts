@@ -37,7 +37,7 @@ export interface RowsState {
   version: number;
 }
 
-/** The column that rows are ordered by unless somebody says otherwise. */
+/** The column that rows are ordered by unless the visitor chooses another one. */
 export function usualSort(table: Table): Sort | undefined {
   const column = table.primaryKey ?? table.columns.findIndex(({ type }) => hasLiteral(type));
   return column < 0 ? undefined : { column, isDescending: false };
@@ -109,7 +109,7 @@ export class Rows {
   show(first: number, last: number): void {
     this.#range = [first, last];
     clearTimeout(this.#settle);
-    // While somebody scrolls, nothing is asked for that is gone before it comes.
+    // While the visitor scrolls, nothing is asked for that is gone before it comes.
     this.#settle = setTimeout(() => this.#arrive(), 80);
   }
 

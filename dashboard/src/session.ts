@@ -83,7 +83,7 @@ export async function restore(): Promise<void> {
   if (token !== undefined && (kept === undefined || kept === token)) {
     await logIn(token, kept !== undefined);
   } else if (kept !== undefined) {
-    // A link must not quietly make its reader somebody else.
+    // A link must not quietly replace the identity of its reader.
     if (token !== undefined) offered.set(token);
     await logIn(kept, true);
   }

@@ -7,7 +7,7 @@ import { isObject, type Json } from "./json";
 export type Type = AlgebraicType;
 export type Field = { name: string; type: Type };
 
-/** Types that are nested deeper are shown as they are; nobody writes such a type by hand. */
+/** Types and values that are nested deeper are cut. */
 const DEPTH_MAX = 12;
 
 // From JSON ---------------------------------------------------------------------------------------------------------

@@ -132,7 +132,7 @@ function LineList({
     observer.observe(element);
     return () => observer.disconnect();
   }, []);
-  // Whoever looks at the end stays there when lines come.
+  // A view that is at the end stays there when lines come.
   useLayoutEffect(() => {
     const element = frame.current!;
     if (isFollowing && isAtEnd.current) element.scrollTop = element.scrollHeight;

@@ -32,7 +32,13 @@ const order = table(
 
 const product = table(
   { name: "product", public: true },
-  { sku: t.string().primaryKey(), title: t.string(), price: t.f64(), stock: t.u32(), tags: t.array(t.string()) },
+  {
+    sku: t.string().primaryKey(),
+    title: t.string(),
+    price: t.f64(),
+    stock: t.u32(),
+    tags: t.array(t.string()),
+  },
 );
 
 const delivery = table(
@@ -46,7 +52,10 @@ const reading = table(
   { id: t.u64().primaryKey(), sensor: t.u32().index("btree"), value: t.f64() },
 );
 
-const audit = table({ name: "audit" }, { id: t.u64().primaryKey().autoInc(), who: t.identity(), what: t.string() });
+const audit = table(
+  { name: "audit" },
+  { id: t.u64().primaryKey().autoInc(), who: t.identity(), what: t.string() },
+);
 const ping = table({ name: "ping", public: true, event: true }, { text: t.string(), at: t.timestamp() });
 
 const restock = table(
@@ -59,7 +68,18 @@ export default db;
 
 const CITIES = ["Berlin", "Lisboa", "Kraków", "Oslo", "Wien", "Zürich", "Gent", "Malmö"];
 const FIRST = ["Ada", "Grace", "Edsger", "Barbara", "Alan", "Margaret", "Dennis", "Frances", "Ken", "Radia"];
-const LAST = ["Lovelace", "Hopper", "Dijkstra", "Liskov", "Turing", "Hamilton", "Ritchie", "Allen", "Thompson", "Perlman"];
+const LAST = [
+  "Lovelace",
+  "Hopper",
+  "Dijkstra",
+  "Liskov",
+  "Turing",
+  "Hamilton",
+  "Ritchie",
+  "Allen",
+  "Thompson",
+  "Perlman",
+];
 const WORDS = ["Lamp", "Desk", "Chair", "Shelf", "Clock", "Kettle", "Rug", "Mirror", "Vase", "Stool"];
 
 export const seed = db.reducer({ customers: t.u32(), orders: t.u32() }, (ctx, { customers, orders }) => {
@@ -80,21 +100,39 @@ export const seed = db.reducer({ customers: t.u32(), orders: t.u32() }, (ctx, { 
       id: 0n,
       customer: BigInt((at % Math.max(1, customers)) + 1),
       total_cents: BigInt(900 + ((at * 7919) % 42_000)),
-      status: { tag: (["open", "paid", "paid", "shipped", "shipped", "shipped", "returned"] as const)[at % 7]! },
+      status: {
+        tag: (["open", "paid", "paid", "shipped", "shipped", "shipped", "returned"] as const)[at % 7]!,
+      },
       note: at % 5 === 0 ? "leave at the door" : undefined,
       placed: new Timestamp(now - BigInt(orders - at) * 60_000_000n),
     });
   }
   for (const [at, word] of WORDS.entries()) {
-    ctx.db.product.insert({ sku: `SKU-${100 + at}`, title: word, price: 9.5 + at * 12.25, stock: 3 + at * 4, tags: ["home", word.toLowerCase()] });
-    const scheduled_at = at < 2 ? ScheduleAt.interval(1_000_000n) : ScheduleAt.time(now + BigInt(at) * 3_600_000_000n);
-    ctx.db.restock.insert({ scheduled_id: 0n, scheduled_at, sku: at === 1 ? "SKU-nothing" : `SKU-${100 + at}` });
+    ctx.db.product.insert({
+      sku: `SKU-${100 + at}`,
+      title: word,
+      price: 9.5 + at * 12.25,
+      stock: 3 + at * 4,
+      tags: ["home", word.toLowerCase()],
+    });
+    const scheduled_at =
+      at < 2 ? ScheduleAt.interval(1_000_000n) : ScheduleAt.time(now + BigInt(at) * 3_600_000_000n);
+    ctx.db.restock.insert({
+      scheduled_id: 0n,
+      scheduled_at,
+      sku: at === 1 ? "SKU-nothing" : `SKU-${100 + at}`,
+    });
   }
-  ctx.db.delivery.insert({ id: 0n, order: 1n, to: { street: "Hauptstr. 1", city: "Berlin", zip: "10827" }, courier: ctx.sender });
+  ctx.db.delivery.insert({
+    id: 0n,
+    order: 1n,
+    to: { street: "Hauptstr. 1", city: "Berlin", zip: "10827" },
+    courier: ctx.sender,
+  });
   ctx.db.customer.insert({
     id: 0n,
     name: "<img src=x onerror=alert(1)>",
-    email: "\"><script>alert(1)</script>",
+    email: '"><script>alert(1)</script>',
     city: "javascript:alert(1)",
     is_member: false,
     joined: ctx.timestamp,
@@ -103,7 +141,8 @@ export const seed = db.reducer({ customers: t.u32(), orders: t.u32() }, (ctx, { 
 });
 
 export const fill_readings = db.reducer({ from: t.u32(), count: t.u32() }, (ctx, { from, count }) => {
-  for (let at = from; at < from + count; at++) ctx.db.reading.insert({ id: BigInt(at), sensor: at % 100, value: (at * 37) % 1000 });
+  for (let at = from; at < from + count; at++)
+    ctx.db.reading.insert({ id: BigInt(at), sensor: at % 100, value: (at * 37) % 1000 });
 });
 
 export const place_order = db.reducer(
@@ -111,7 +150,14 @@ export const place_order = db.reducer(
   (ctx, { customer, total_cents, note }) => {
     if (total_cents <= 0n) throw new SenderError("an order costs more than nothing");
     if (ctx.db.customer.id.find(customer) === null) throw new SenderError(`there is no customer ${customer}`);
-    const made = ctx.db.order.insert({ id: 0n, customer, total_cents, status: { tag: "open" }, note, placed: ctx.timestamp });
+    const made = ctx.db.order.insert({
+      id: 0n,
+      customer,
+      total_cents,
+      status: { tag: "open" },
+      note,
+      placed: ctx.timestamp,
+    });
     ctx.db.audit.insert({ id: 0n, who: ctx.sender, what: `order ${made.id}` });
     ctx.db.ping.insert({ text: `order ${made.id}`, at: ctx.timestamp });
     console.info(`order ${made.id} of customer ${customer}: ${total_cents} cents`);
@@ -141,16 +187,21 @@ export const restock_one = db.reducer({ onSchedule: restock }, { row: restock.ro
   ctx.db.product.sku.update({ ...found, stock: found.stock + 1 });
 });
 
-export const quote = db.procedure({ sku: t.string(), pieces: t.u32() }, t.object("Quote", { sku: t.string(), total: t.f64() }), (ctx, { sku, pieces }) =>
-  ctx.withTx((tx) => {
-    const found = tx.db.product.sku.find(sku);
-    if (found === null) throw new SenderError(`there is no product ${sku}`);
-    return { sku, total: found.price * pieces };
-  }),
+export const quote = db.procedure(
+  { sku: t.string(), pieces: t.u32() },
+  t.object("Quote", { sku: t.string(), total: t.f64() }),
+  (ctx, { sku, pieces }) =>
+    ctx.withTx((tx) => {
+      const found = tx.db.product.sku.find(sku);
+      if (found === null) throw new SenderError(`there is no product ${sku}`);
+      return { sku, total: found.price * pieces };
+    }),
 );
 
-export const low_stock = db.anonymousView({ name: "low_stock", public: true }, t.array(product.rowType), (ctx) =>
-  ctx.from.product.where((one) => one.stock.lt(20)),
+export const low_stock = db.anonymousView(
+  { name: "low_stock", public: true },
+  t.array(product.rowType),
+  (ctx) => ctx.from.product.where((one) => one.stock.lt(20)),
 );
 
 export const hello = db.httpHandler((_, request) => new SyncResponse(`hello from ${request.method}`));

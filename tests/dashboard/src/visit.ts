@@ -23,7 +23,7 @@ export interface Look {
 }
 
 export class Visit {
-  /** Errors of scripts, violations of the policy, dialogs, requests to somebody else. */
+  /** Errors of scripts, violations of the policy, dialogs, requests to other servers. */
   readonly problems: string[] = [];
 
   private constructor(

@@ -71,7 +71,7 @@ describe("who is there", () => {
     await page.getByText("Invalid token").waitFor();
   });
 
-  test("a visitor sees what everybody may see", async () => {
+  test("a visitor sees what all callers may see", async () => {
     const { page } = visit;
     await page.goto(world.page);
     await page.getByRole("button", { name: "Continue as a visitor" }).click();
