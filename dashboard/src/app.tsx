@@ -17,7 +17,7 @@ import { type Command, Palette } from "./palette";
 import { go, linkTo, place } from "./router";
 import { logIn, logOut, offered, session } from "./session";
 import { Store, useStore } from "./store";
-import { isDark, setTheme, theme } from "./theme";
+import { isDark, setTheme } from "./theme";
 import { Badge, Button, Dialog, Empty, Icon, shortIdentity } from "./ui";
 
 const PAGES = [
@@ -116,7 +116,7 @@ function Side(props: {
   onPalette: () => void;
 }): ReactNode {
   const { identity } = useStore(session)!;
-  useStore(theme);
+  const isNight = useStore(isDark);
   const { isServerOpen } = useStore(metrics);
   const here = (isHere: boolean) => (isHere ? ("page" as const) : undefined);
   return (
@@ -166,9 +166,9 @@ function Side(props: {
         </div>
         <Button
           kind="quiet"
-          icon={isDark() ? "sun" : "moon"}
-          label={isDark() ? "Light colours" : "Dark colours"}
-          onClick={() => setTheme(isDark() ? "light" : "dark")}
+          icon={isNight ? "sun" : "moon"}
+          label={isNight ? "Light colours" : "Dark colours"}
+          onClick={() => setTheme(isNight ? "light" : "dark")}
         >
           {null}
         </Button>

@@ -5,27 +5,28 @@ import { Store } from "./store";
 export type Theme = "system" | "light" | "dark";
 
 const KEPT_AS = "lightcone.dashboard.theme";
-const DARK = matchMedia("(prefers-color-scheme: dark)");
+const SYSTEM_IS_DARK = matchMedia("(prefers-color-scheme: dark)");
+
+let theme: Theme = kept();
+/** What is shown. */
+export const isDark = new Store(false);
 
 function kept(): Theme {
   const found = localStorage.getItem(KEPT_AS);
   return found === "light" || found === "dark" ? found : "system";
 }
 
-export const theme = new Store<Theme>(kept());
-
-export const isDark = (): boolean => theme.get() === "dark" || (theme.get() === "system" && DARK.matches);
-
 function apply(): void {
-  document.documentElement.dataset["theme"] = isDark() ? "dark" : "light";
+  isDark.set(theme === "dark" || (theme === "system" && SYSTEM_IS_DARK.matches));
+  document.documentElement.dataset["theme"] = isDark.get() ? "dark" : "light";
 }
 
 export function setTheme(value: Theme): void {
   if (value === "system") localStorage.removeItem(KEPT_AS);
   else localStorage.setItem(KEPT_AS, value);
-  theme.set(value);
+  theme = value;
+  apply();
 }
 
-theme.subscribe(apply);
-DARK.addEventListener("change", apply);
+SYSTEM_IS_DARK.addEventListener("change", apply);
 apply();

@@ -64,7 +64,7 @@ export function Tables(): ReactNode {
                   !one.isPublic && <Badge>private</Badge>
                 )}
                 <span className="list-count">
-                  {track?.now.tables.has(one.name) ? compact(track.now.tables.get(one.name)!.rows) : ""}
+                  {one.isView || one.isEvent ? "" : countText(track?.now.tables.get(one.name)?.rows)}
                 </span>
               </a>
             </li>
@@ -80,6 +80,8 @@ export function Tables(): ReactNode {
     </div>
   );
 }
+
+const countText = (rows: number | undefined): string => (rows === undefined ? "" : compact(rows));
 
 function OneTable({ table }: { table: Table }): ReactNode {
   const [tab, setTab] = useState<"rows" | "schema">("rows");

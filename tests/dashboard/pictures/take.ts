@@ -32,6 +32,8 @@ test("pictures", async () => {
     await visit.page.waitForTimeout(4_000);
     await visit.page.screenshot({ path: join(IMAGES, `dashboard-${name}.png`) });
   };
+  await visit.go(`db/${DATABASE}/tables/order`);
+  await visit.page.getByRole("columnheader", { name: "id" }).getByRole("button").click();
   await take("tables", "tables/order", "light");
   await take("functions", "functions/reducer/place_order", "dark");
   await visit.page.emulateMedia({ colorScheme: "light" });
