@@ -1,7 +1,7 @@
 // A table of any number of rows: only those on the screen are in the document.
 
 import { type KeyboardEvent, type ReactNode, useEffect, useLayoutEffect, useRef, useState } from "react";
-import { format, isNumeric, type Kind, kindOf, short, type Type } from "./types";
+import { cellText, isNumeric, type Kind, kindOf, type Type } from "./types";
 
 const ROW_PX = 30;
 const HEAD_PX = 34;
@@ -209,7 +209,7 @@ function Cell({ type, row, at }: { type: Type; row: unknown[] | undefined; at: n
   if (!row) return <div role="gridcell" tabIndex={-1} className="cell waiting" />;
   const value = row[at];
   const isNone = kind === "option" && (value === undefined || value === null);
-  const text = short(format(value, type), kind);
+  const text = cellText(value, type);
   const look = isNone
     ? "none"
     : text === ""

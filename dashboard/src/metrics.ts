@@ -136,6 +136,9 @@ let serverCoarse = new Course<Samples, ServerPoint>(COARSE);
 /** Databases that are asked for one by one where the server does not tell of all. */
 const wanted = new Set<string>();
 
+/** Of these the visitor may not see numbers, and why: they are asked for once. */
+const refused = new Map<string, string>();
+
 export function want(databases: string[]): void {
   wanted.clear();
   for (const name of databases.slice(0, 30)) wanted.add(name);
@@ -149,6 +152,7 @@ let generation = 0;
 session.subscribe(() => {
   generation++;
   following.clear();
+  refused.clear();
   serverFine = new Course(FINE);
   serverCoarse = new Course(COARSE);
   metrics.set(EMPTY);
@@ -200,9 +204,14 @@ async function parsed(answer: api.Answer): Promise<Json | undefined> {
 
 async function lookAtWanted(next: Metrics, token: string): Promise<void> {
   const looks = [...wanted].map(async (name) => {
+    if (refused.has(name)) {
+      next.error = refused.get(name)!;
+      return false;
+    }
     const answer = await api.ask(`database/${api.part(name)}/metrics`, { token });
     if (answer.status === 200) take(next, JSON.parse(answer.text) as Json);
     else next.error = answer.text.trim();
+    if (answer.status === 403) refused.set(name, next.error ?? "");
     return answer.status === 200;
   });
   const seen = await Promise.all(looks);

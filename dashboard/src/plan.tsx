@@ -60,7 +60,14 @@ function joined(steps: Node[]): Node[] {
   return below;
 }
 
+/** Longer lines have the text of a rule in them, and are shown as they are. */
+const LINE_MAX = 1_000;
+
 function nodeOf(line: string): Node {
+  if (line.length > LINE_MAX) {
+    const nothing = { about: "", estimate: undefined, lookedAt: undefined, found: undefined };
+    return { title: `${line.slice(0, LINE_MAX)}…`, ...nothing, isScan: false, children: [] };
+  }
   const numbers = NUMBERS.exec(line)!;
   const text = line.slice(0, numbers.index);
   const step = STEP.exec(text);

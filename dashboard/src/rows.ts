@@ -7,7 +7,7 @@ import { Ranks } from "./ranks";
 import type { Table } from "./schema";
 import { count, sql, valuesOf } from "./sql";
 import { Store } from "./store";
-import { compare, format, hasLiteral, literal, quoted } from "./types";
+import { cellText, compare, format, hasLiteral, literal, quoted } from "./types";
 
 export const PAGE_ROWS = 100;
 /** Pages that are remembered. */
@@ -350,7 +350,7 @@ export class Rows {
   }
 
   #key(row: unknown[]): string {
-    return row.map((value, at) => format(value, this.#table.columns[at]!.type)).join("\u0000");
+    return row.map((value, at) => cellText(value, this.#table.columns[at]!.type)).join("\u0000");
   }
 
   #fail(error: unknown): void {

@@ -1,6 +1,6 @@
 // Types of columns and parameters, and how their values look. Values are those of the TypeScript package.
 
-import { type AlgebraicType, Identity } from "../../sdk-ts/src/core";
+import type { AlgebraicType } from "../../sdk-ts/src/core";
 import { makeSpecial, SPECIAL_CLASSES } from "../../sdk-ts/src/core/special";
 import { isObject, type Json } from "./json";
 
@@ -89,6 +89,14 @@ const SPECIAL_KINDS: Record<string, string> = {
   __uuid__: "uuid",
 };
 
+const SPECIAL_NAMES: Record<string, string> = {
+  __identity__: "Identity",
+  __connection_id__: "ConnectionId",
+  __timestamp_micros_since_unix_epoch__: "Timestamp",
+  __time_duration_micros__: "TimeDuration",
+  __uuid__: "Uuid",
+};
+
 export function optionOf(type: Type): Type | undefined {
   if (type.tag !== "Sum") return undefined;
   const [some, none, more] = type.value.variants;
@@ -130,35 +138,50 @@ export function kindOf(type: Type): Kind {
 
 export const isNumeric = (type: Type): boolean => ["integer", "float"].includes(kindOf(type));
 
+/** Parts of a type that its name names: a module may nest types so that they are without end. */
+const NAMED_PARTS_MAX = 80;
+
 /** The name of a type, for people. */
-export function nameOf(type: Type, depth = 0): string {
-  if (depth > DEPTH_MAX) return "…";
+export function nameOf(type: Type): string {
+  return namedBy(type, { left: NAMED_PARTS_MAX });
+}
+
+function namedBy(type: Type, parts: { left: number }): string {
+  if (--parts.left < 0) return "…";
   const some = optionOf(type);
-  if (some) return `Option<${nameOf(some, depth + 1)}>`;
+  if (some) return `Option<${namedBy(some, parts)}>`;
   const special = specialOf(type);
-  if (special) {
-    const kind = SPECIAL_KINDS[special]!;
-    return (
-      { "connection id": "ConnectionId", duration: "TimeDuration" }[kind] ??
-      kind[0]!.toUpperCase() + kind.slice(1)
-    );
-  }
+  if (special) return SPECIAL_NAMES[special]!;
   if (isBytes(type)) return "bytes";
-  if (type.tag === "Array") return `${nameOf(type.value, depth + 1)}[]`;
+  if (isUnit(type)) return "()";
+  if (type.tag === "Array") return `${namedBy(type.value, parts)}[]`;
   if (type.tag === "Product") {
-    if (isUnit(type)) return "()";
-    return `{ ${fieldsOf(type)
-      .map((field) => `${field.name}: ${nameOf(field.type, depth + 2)}`)
-      .join(", ")} }`;
+    const fields = listed(type.value.elements, parts, ({ name, algebraicType }, at) => {
+      return `${name ?? at}: ${namedBy(algebraicType, parts)}`;
+    });
+    return `{ ${fields.join(", ")} }`;
   }
   if (type.tag === "Sum") {
-    const names = type.value.variants.map(({ name, algebraicType }, at) => {
-      const inner = isUnit(algebraicType) ? "" : `(${nameOf(algebraicType, depth + 2)})`;
-      return `${name ?? at}${inner}`;
+    const variants = listed(type.value.variants, parts, ({ name, algebraicType }, at) => {
+      return `${name ?? at}${isUnit(algebraicType) ? "" : `(${namedBy(algebraicType, parts)})`}`;
     });
-    return names.join(" | ") || "never";
+    return variants.join(" | ") || "never";
   }
   return type.tag === "Ref" ? "…" : type.tag;
+}
+
+/** The texts of a list's items, as far as the parts go. */
+function listed<T>(
+  items: readonly T[],
+  parts: { left: number },
+  text: (item: T, at: number) => string,
+): string[] {
+  const texts: string[] = [];
+  for (const [at, item] of items.entries()) {
+    if (parts.left-- <= 0) return [...texts, "…"];
+    texts.push(text(item, at));
+  }
+  return texts;
 }
 
 // Values ------------------------------------------------------------------------------------------------------------
@@ -289,6 +312,23 @@ function formatSum(
   return `${tag}(${format("value" in sum ? sum["value"] : sum[tag], variant.algebraicType, depth + 1)})`;
 }
 
+/** Bytes, items and characters of a value that a cell shows. */
+const CELL_PARTS_MAX = 240;
+
+/** What stands in a cell: the beginning of a long value, without a look at the rest. */
+export function cellText(value: unknown, type: Type): string {
+  const kind = kindOf(type);
+  if (kind === "identity") {
+    const full = format(value, type);
+    return `${full.slice(0, 8)}…${full.slice(-4)}`;
+  }
+  const isLong =
+    (typeof value === "string" || Array.isArray(value) || value instanceof Uint8Array) &&
+    value.length > CELL_PARTS_MAX;
+  const text = format(isLong ? value.slice(0, CELL_PARTS_MAX) : value, type);
+  return isLong || text.length > CELL_PARTS_MAX ? `${text.slice(0, CELL_PARTS_MAX)}…` : text;
+}
+
 /** A value for the JSON view: identities and times as text, bytes as hex. */
 export function plain(value: unknown, type: Type, depth = 0): Json {
   if (depth > DEPTH_MAX) return "…";
@@ -375,11 +415,3 @@ export function literal(typed: string, type: Type): string {
 
 /** A value as it is typed to mean itself. */
 export const typed = (value: unknown, type: Type): string => format(value, type);
-
-/** Shortens what stands in a cell. */
-export function short(full: string, kind: Kind): string {
-  if (kind === "identity") return `${full.slice(0, 8)}…${full.slice(-4)}`;
-  return full.length > 240 ? `${full.slice(0, 240)}…` : full;
-}
-
-export const identityOf = (text: string): Identity => Identity.fromString(text);

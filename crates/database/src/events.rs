@@ -11,6 +11,7 @@ use lightcone_types::{ConnectionId, Identity, Timestamp};
 use lightcone_wire::server;
 use tokio::sync::oneshot;
 
+use crate::live_shapes::LiveShapes;
 use crate::outgoing::{MessageBatch, OutgoingQueue};
 use crate::peer::ConnectionNumber;
 use lightcone_live::LiveQuery;
@@ -147,6 +148,8 @@ pub(crate) enum FanoutItem {
     Batch(Box<Batch>),
     /// The log failed.
     Poisoned(Arc<LogError>),
+    /// What clients are subscribed to.
+    Shapes(oneshot::Sender<LiveShapes>),
     /// Ends every connection with this code and reason, and fan-out itself.
     Stop {
         code: u16,

@@ -93,6 +93,8 @@ impl Fanout {
             match message {
                 FanoutItem::Batch(batch) => self.batch(batch),
                 FanoutItem::Poisoned(error) => self.poisoned(&error),
+                // The caller may be gone by now.
+                FanoutItem::Shapes(reply) => drop(reply.send(self.subscriptions.shapes())),
                 FanoutItem::Stop { code, reason, done } => {
                     self.stop(code, &reason);
                     self.ready.hand_over();

@@ -12,6 +12,7 @@ use crate::calls::{CallArgs, CallError, CallOutcome, Caller};
 use crate::connection::{ConnectRequest, Connection};
 use crate::error::{ConnectError, SqlError};
 use crate::inbox::{Command, HttpCall, NewClient, Stop};
+use crate::live_shapes::LiveShapes;
 use crate::metrics::{DatabaseMetrics, SeriesMax};
 use crate::module::{Module, ProgramBytes};
 use crate::module_log::ModuleLog;
@@ -94,6 +95,15 @@ impl DatabaseHandle {
             shared,
             _open: open,
         }
+    }
+
+    /// What clients are subscribed to. None: the database ends.
+    pub async fn live_shapes(&self) -> Option<LiveShapes> {
+        let inbox = &self.shared.inbox;
+        let permit = inbox.capacity.permit(0).await.ok()?;
+        let (reply, shapes) = oneshot::channel();
+        inbox.command(Command::LiveShapes { permit, reply }).ok()?;
+        shapes.await.ok()
     }
 
     /// Accepts a client after its connect reducer did (05 §11).

@@ -18,6 +18,7 @@ use crate::calls::{CallError, CallOutcome, Caller, HandlerAnswer, HandlerRequest
 use crate::error::{ConnectError, SqlError, UpdateError};
 use crate::evaluate::Source;
 use crate::inbox_capacity::{Closed, InboxCapacity, InboxPermit, Place};
+use crate::live_shapes::LiveShapes;
 use crate::migration::PlannedMigration;
 use crate::module::Program;
 use crate::options::Limits;
@@ -75,6 +76,10 @@ pub(crate) enum Command {
     TableRows {
         permit: InboxPermit,
         reply: oneshot::Sender<Vec<TableRows>>,
+    },
+    LiveShapes {
+        permit: InboxPermit,
+        reply: oneshot::Sender<LiveShapes>,
     },
     Replace {
         program: Box<Program>,

@@ -39,6 +39,7 @@ mod http;
 mod inbox;
 mod inbox_capacity;
 mod index_build;
+mod live_shapes;
 mod loads;
 mod metrics;
 mod migration;
@@ -88,6 +89,7 @@ pub use lightcone_outbound::{AllowList, AllowRuleError, Outbound, OutboundError,
 pub use lightcone_query::{ParameterText, PARAMETERS_MAX, QUERY_BYTES_MAX};
 pub use lightcone_storage::{disk, Storage};
 pub use lightcone_wire::Protocol;
+pub use live_shapes::{LiveShape, LiveShapes};
 pub use loads::{LoadError, Loads};
 pub use metrics::{
     DatabaseMetrics, FunctionKind, FunctionMetrics, Histogram, HistogramSnapshot, ModuleMetrics,

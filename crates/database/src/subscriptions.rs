@@ -13,9 +13,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use crate::evaluate::row_size;
+use crate::live_shapes::{LiveShape, LiveShapes, QUERIES_LOOKED_AT_MAX, SHAPES_LISTED_MAX};
 use crate::peer::ConnectionNumber;
 use lightcone_live::{LiveQuery, QueryKey};
-use lightcone_live::{Places, QueryIndex, Router};
+use lightcone_live::{Places, QueryIndex, QueryShape, Router};
 
 /// One live query set's reference to a query.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -40,6 +41,9 @@ struct Query {
     /// Where its table's router has it.
     places: Places,
     subscribers: SmallVec<[Subscriber; 1]>,
+    /// Transactions that concerned it, and the rows that came and went.
+    changes: u64,
+    changed_rows: u64,
     /// Position in `Transaction::hits` if the present transaction concerns this query.
     hit: Option<u32>,
 }
@@ -223,6 +227,28 @@ impl Subscriptions {
         self.by_key.len()
     }
 
+    /// What clients are subscribed to, the shapes with most subscribers first.
+    pub fn shapes(&self) -> LiveShapes {
+        let mut shapes = FxHashMap::<QueryShape, LiveShape>::default();
+        let queries = self.queries.iter().flatten();
+        for query in queries.clone().take(QUERIES_LOOKED_AT_MAX) {
+            let shape = query.live.shape();
+            let of_shape = shapes
+                .entry(shape)
+                .or_insert_with(|| LiveShape::new(&shape, &query.live.table));
+            of_shape.queries += 1;
+            of_shape.subscribers += query.subscribers.len() as u64;
+            of_shape.changes += query.changes;
+            of_shape.changed_rows += query.changed_rows;
+        }
+        let is_whole =
+            shapes.len() <= SHAPES_LISTED_MAX && self.query_count() <= QUERIES_LOOKED_AT_MAX;
+        let mut listed: Vec<_> = shapes.into_values().collect();
+        listed.sort_by(|a, b| (b.subscribers, &a.table).cmp(&(a.subscribers, &b.table)));
+        listed.truncate(SHAPES_LISTED_MAX);
+        LiveShapes { listed, is_whole }
+    }
+
     fn query_mut(&mut self, index: QueryIndex) -> &mut Query {
         self.queries[index as usize]
             .as_mut()
@@ -242,6 +268,8 @@ impl Subscriptions {
             live,
             places,
             subscribers: SmallVec::new(),
+            changes: 0,
+            changed_rows: 0,
             hit: None,
         };
         match self.queries.get_mut(index as usize) {
@@ -398,6 +426,8 @@ impl Subscriptions {
                 .as_mut()
                 .expect("hits name live queries");
             query.hit = None;
+            query.changes += 1;
+            query.changed_rows += (hit.inserts.len() + hit.deletes.len()) as u64;
             if hit.muted {
                 continue;
             }

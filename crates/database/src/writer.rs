@@ -187,6 +187,11 @@ impl Writer {
                 let _ = reply.send(self.table_rows());
                 drop(permit);
             }
+            Command::LiveShapes { permit, reply } => {
+                // Fan-out knows. Without it, the caller hears that the database ends.
+                let _ = self.fanout.send(FanoutItem::Shapes(reply));
+                drop(permit);
+            }
             // The publisher has given up waiting, and was told that nothing changed.
             Command::Replace { reply, .. } if reply.is_closed() => {}
             Command::Replace {

@@ -39,7 +39,7 @@ pub use held_indexes::{
 };
 pub use holders::Holder;
 pub use joins::{JoinShape, JoinShapes, JoinWork, Joins};
-pub use live_query::{LiveQuery, QueryKey};
+pub use live_query::{LiveQuery, QueryKey, QueryShape, QueryShapeKind};
 pub use query_load::QueryLoad;
 pub use router::{Places, QueryIndex, Router};
 pub use windows::{Entry, WindowLimits, WindowShape, WindowUser, Windows};

@@ -47,6 +47,28 @@ pub struct QueryKey {
     key: Option<Box<[u8]>>,
 }
 
+/// What queries ask for, without the values: those of many clients are of few shapes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct QueryShape {
+    /// Whose rows come out.
+    pub table: TableId,
+    pub kind: QueryShapeKind,
+    /// The column that must have one value.
+    pub by: Option<ColId>,
+    /// There are other conditions on the row.
+    pub is_filtered: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum QueryShapeKind {
+    /// Of one table.
+    Rows,
+    /// Of several tables, or with subqueries.
+    Join,
+    /// With an order and a limit.
+    Window,
+}
+
 /// Queries that a changed row is checked against together: those of a table, join or window that need one value in a column, found by
 /// it, or those without such a value.
 #[derive(PartialEq, Eq)]
@@ -97,6 +119,22 @@ impl Group {
 }
 
 impl LiveQuery {
+    pub fn shape(&self) -> QueryShape {
+        let kind = match &self.query {
+            BoundQuery::Window(_) => QueryShapeKind::Window,
+            _ if self.join.is_some() => QueryShapeKind::Join,
+            BoundQuery::Table(_) | BoundQuery::Tables(..) => QueryShapeKind::Rows,
+        };
+        let equality = self.group.equality.as_ref();
+        let column = equality.map(|(column, _)| *column);
+        QueryShape {
+            table: self.table.id,
+            kind,
+            by: column.filter(|column| *column != KEY_COLUMN),
+            is_filtered: self.residual.is_some(),
+        }
+    }
+
     pub fn new(plan: SelectPlan) -> LiveQuery {
         let routing = plan.routing();
         let has_one_value = |(_, values): &&(ColId, Vec<Box<[u8]>>)| values.len() == 1;

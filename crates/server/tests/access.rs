@@ -7,7 +7,7 @@ use common::{answer, config, header, json, TestServer, User};
 const PAGE: &str = "https://evil.example";
 
 /// What changes or tells about databases and the server.
-const MANAGEMENT: [(&str, &str); 32] = [
+const MANAGEMENT: [(&str, &str); 33] = [
     ("POST", "/v1/database"),
     ("PUT", "/v1/database/d"),
     ("DELETE", "/v1/database/d"),
@@ -15,6 +15,7 @@ const MANAGEMENT: [(&str, &str); 32] = [
     ("PUT", "/v1/database/d/reset"),
     ("GET", "/v1/database/d/tables"),
     ("GET", "/v1/database/d/metrics"),
+    ("GET", "/v1/database/d/queries"),
     ("POST", "/v1/database/d/lock"),
     ("POST", "/v1/database/d/unlock"),
     ("POST", "/v1/database/d/names"),

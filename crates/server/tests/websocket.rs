@@ -796,3 +796,85 @@ async fn updates_come_in_order_to_clients_that_are_slow() {
         read(reader).await;
     }
 }
+
+async fn subscribed(server: &TestServer, query: &'static str) -> Socket {
+    let mut reader = connect(server, "?compression=None", BOTH).await;
+    let reader_socket = reader.as_mut().expect("connected");
+    messages(reader_socket, Protocol::V3).await;
+    let mut bytes = Vec::new();
+    ClientMessage::Subscribe {
+        request_id: 1,
+        query_set_id: 1,
+        query_strings: vec![query],
+    }
+    .encode(&mut bytes);
+    let subscribe = Message::Binary(bytes.into());
+    reader_socket.send(subscribe).await.expect("sent");
+    messages(reader_socket, Protocol::V3).await;
+    reader.expect("connected")
+}
+
+/// What `GET /v1/database/a/queries` says of the shapes.
+async fn shapes(server: &TestServer, user: &User) -> Vec<serde_json::Value> {
+    let request = server.request("GET", "/v1/database/a/queries");
+    let (status, body) = answer(request.bearer_auth(&user.token)).await;
+    assert_eq!(status, 200, "{body}");
+    let told = json(&body);
+    assert_eq!(told["is_whole"], true, "{body}");
+    told["queries"].as_array().expect("queries").clone()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_clients_are_subscribed_to_is_told_by_shape() {
+    let server = TestServer::start().await;
+    let user = publish(&server, "module").await;
+    assert_eq!(
+        shapes(&server, &user).await,
+        Vec::<serde_json::Value>::new()
+    );
+    let mut readers = Vec::new();
+    for query in [
+        "SELECT * FROM person",
+        "SELECT * FROM person",
+        "SELECT * FROM person",
+        "SELECT * FROM person WHERE id = 1",
+        "SELECT * FROM person WHERE id = 2",
+    ] {
+        readers.push(subscribed(&server, query).await);
+    }
+    let mut caller = connect(&server, "?compression=None", V2).await;
+    let caller = caller.as_mut().expect("connected");
+    messages(caller, Protocol::V2).await;
+    let add = call(7, "add", &person(1, "ada"));
+    caller
+        .send(Message::Binary(add.into()))
+        .await
+        .expect("sent");
+    messages(caller, Protocol::V2).await;
+    messages(&mut readers[0], Protocol::V3).await;
+    let told = shapes(&server, &user).await;
+    assert_eq!(told.len(), 2, "{told:?}");
+    let [all, by_id] = [&told[0], &told[1]];
+    assert_eq!(
+        (&all["table"], &all["kind"]),
+        (&"person".into(), &"rows".into())
+    );
+    assert_eq!(
+        (&all["queries"], &all["subscribers"]),
+        (&1.into(), &3.into())
+    );
+    assert_eq!(
+        (&all["changes"], &all["changed_rows"]),
+        (&1.into(), &1.into())
+    );
+    assert_eq!(
+        (&by_id["queries"], &by_id["subscribers"]),
+        (&2.into(), &2.into())
+    );
+    assert_eq!((&by_id["by"], &by_id["changes"]), (&"id".into(), &1.into()));
+    let stranger = server.user().await;
+    let request = server.request("GET", "/v1/database/a/queries");
+    let refused = answer(request.bearer_auth(&stranger.token)).await;
+    assert_eq!(refused.0, 403);
+    drop(readers);
+}

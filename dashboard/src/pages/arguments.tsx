@@ -23,13 +23,16 @@ function usual(type: Type): string {
   return "";
 }
 
+/** Parts of an example; a module may nest types without end. */
+const EXAMPLE_PARTS_MAX = 60;
+
 /** JSON of the form that a type wants, to be filled in. */
-function exampleOf(type: Type, depth = 0): string {
-  return jsonText(example(type, depth), depth === 0 ? 1 : 0).replace(/\n\s*/g, " ");
+function exampleOf(type: Type): string {
+  return jsonText(example(type, { left: EXAMPLE_PARTS_MAX }), 1).replace(/\n\s*/g, " ");
 }
 
-function example(type: Type, depth: number): Json {
-  if (depth > 4) return null;
+function example(type: Type, parts: { left: number }): Json {
+  if (--parts.left < 0) return null;
   const kind = kindOf(type);
   if (kind === "option") return null;
   if (kind === "bool") return false;
@@ -38,7 +41,7 @@ function example(type: Type, depth: number): Json {
   if (type.tag === "Product") {
     const fields = type.value.elements.map(({ name, algebraicType }, at): [string, Json] => [
       name ?? String(at),
-      example(algebraicType, depth + 1),
+      example(algebraicType, parts),
     ]);
     return Object.assign(Object.create(null), Object.fromEntries(fields)) as Json;
   }
@@ -46,7 +49,7 @@ function example(type: Type, depth: number): Json {
     const first = type.value.variants[0];
     if (!first) return [];
     return Object.assign(Object.create(null), {
-      [first.name ?? "0"]: example(first.algebraicType, depth + 1),
+      [first.name ?? "0"]: example(first.algebraicType, parts),
     }) as Json;
   }
   return type.tag === "Array" && type.value.tag !== "U8" ? [] : "";

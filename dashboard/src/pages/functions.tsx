@@ -24,6 +24,9 @@ const KINDS: { kind: FunctionKind; text: string }[] = [
 const metricOf = (func: Func): string =>
   `${func.kind === "handler" ? "http_handler" : func.kind} ${func.name}`;
 
+/** Functions of a kind that are listed; the filter finds the others. */
+const LISTED_MAX = 300;
+
 export function Functions(): ReactNode {
   const { schema, name } = useDatabase();
   const [, , , kind, chosen] = useStore(place);
@@ -58,7 +61,7 @@ export function Functions(): ReactNode {
                 location.hash = event.target.value;
               }}
             >
-              {all.map((one) => (
+              {all.slice(0, LISTED_MAX).map((one) => (
                 <option
                   key={`${one.kind} ${one.name}`}
                   value={linkTo("db", name, "functions", one.kind, one.name)}
@@ -76,7 +79,7 @@ export function Functions(): ReactNode {
             <div key={group} className="list-group">
               <h2>{text}</h2>
               <ul>
-                {members.slice(0, 300).map((one) => (
+                {members.slice(0, LISTED_MAX).map((one) => (
                   <li key={one.name}>
                     <a
                       href={linkTo("db", name, "functions", one.kind, one.name)}

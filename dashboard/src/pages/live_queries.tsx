@@ -1,12 +1,27 @@
 // Subscriptions: how many there are, what they cost the server, and which tables keep them busy.
 
-import type { ReactNode } from "react";
+import { type ReactNode, useRef } from "react";
+import * as api from "../api";
 import { Chart } from "../chart";
 import { useDatabase, useTrack } from "../database";
+import { isObject, type Json } from "../json";
 import { countOf, metrics, type Point, quantile } from "../metrics";
 import { linkTo } from "../router";
 import { useStore } from "../store";
-import { bytes, Empty, Head, Loading, micros, Note, rate, Stat, whole } from "../ui";
+import {
+  Badge,
+  bytes,
+  Empty,
+  Head,
+  Loading,
+  micros,
+  Note,
+  rate,
+  Stat,
+  useLoaded,
+  useTick,
+  whole,
+} from "../ui";
 
 const TABLES_MAX = 20;
 
@@ -74,6 +89,7 @@ export function LiveQueries(): ReactNode {
           series={[{ name: "99 of 100", values: of((p) => p.round99_us), tone: 2 }]}
         />
       </div>
+      <Shapes />
       <h2>What requests cost the writer</h2>
       <div className="table-frame" tabIndex={0} role="region" aria-label="Requests">
         <table>
@@ -127,5 +143,99 @@ export function LiveQueries(): ReactNode {
         </div>
       )}
     </div>
+  );
+}
+
+interface Shape {
+  table: string;
+  kind: string;
+  by: string | undefined;
+  isFiltered: boolean;
+  queries: number;
+  subscribers: number;
+  changes: number;
+  rows: number;
+}
+
+function shapeOf(json: Json): Shape {
+  const of = isObject(json) ? json : {};
+  const number = (name: string) => Number(of[name] ?? 0);
+  return {
+    table: String(of["table"]),
+    kind: String(of["kind"]),
+    by: typeof of["by"] === "string" ? of["by"] : undefined,
+    isFiltered: of["is_filtered"] === true,
+    queries: number("queries"),
+    subscribers: number("subscribers"),
+    changes: number("changes"),
+    rows: number("changed_rows"),
+  };
+}
+
+const keyOf = (shape: Shape): string =>
+  `${shape.table}\u0000${shape.kind}\u0000${shape.by}\u0000${shape.isFiltered}`;
+
+/** What is subscribed to, without the values: many queries are of few shapes. */
+function Shapes(): ReactNode {
+  const { name, token } = useDatabase();
+  const before = useRef<{ at: number; shapes: Map<string, Shape> }>(undefined);
+  const loaded = useLoaded(async () => {
+    const answer = await api.json(`database/${api.part(name)}/queries`, { token });
+    const listed = isObject(answer) && Array.isArray(answer["queries"]) ? answer["queries"].map(shapeOf) : [];
+    const old = before.current;
+    const at = performance.now();
+    before.current = { at, shapes: new Map(listed.map((shape) => [keyOf(shape), shape])) };
+    const seconds = old ? (at - old.at) / 1000 : Number.NaN;
+    const rates = listed.map((shape) => {
+      const then = old?.shapes.get(keyOf(shape));
+      return then ? Math.max(0, shape.rows - then.rows) / seconds : undefined;
+    });
+    return { listed, rates, isWhole: isObject(answer) && answer["is_whole"] === true };
+  }, [name, token]);
+  useTick(loaded.reload, 2_000);
+  if (loaded.error) return <Note tone="bad">{loaded.error}</Note>;
+  const { listed = [], rates = [], isWhole = true } = loaded.value ?? {};
+  return (
+    <>
+      <h2>What clients are subscribed to</h2>
+      {listed.length === 0 ? (
+        <p className="dim">Nothing.</p>
+      ) : (
+        <div className="table-frame short" tabIndex={0} role="region" aria-label="Shapes of live queries">
+          <table>
+            <thead>
+              <tr>
+                <th>Shape</th>
+                <th className="right">Queries</th>
+                <th className="right">Subscribers</th>
+                <th className="right">Changes</th>
+                <th className="right">Rows per change</th>
+                <th className="right">Rows/s</th>
+              </tr>
+            </thead>
+            <tbody>
+              {listed.map((shape, at) => (
+                <tr key={keyOf(shape)}>
+                  <td>
+                    <span className="mono">
+                      {shape.table}
+                      {shape.by !== undefined && ` where ${shape.by} = …`}
+                    </span>{" "}
+                    {shape.kind !== "rows" && <Badge tone="accent">{shape.kind}</Badge>}{" "}
+                    {shape.isFiltered && <Badge>more conditions</Badge>}
+                  </td>
+                  <td className="right">{whole(shape.queries)}</td>
+                  <td className="right">{whole(shape.subscribers)}</td>
+                  <td className="right">{whole(shape.changes)}</td>
+                  <td className="right">{shape.changes > 0 ? rate(shape.rows / shape.changes) : "–"}</td>
+                  <td className="right">{rate(rates[at])}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+      {!isWhole && <p className="fine">There are more than are listed or counted here.</p>}
+    </>
   );
 }

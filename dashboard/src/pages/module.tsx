@@ -12,7 +12,8 @@ import { Badge, Button, Head, Loading, Note, Stat, useLoaded, whole } from "../u
 
 const LOG_LINES = 2_500;
 const VERSIONS_MAX = 50;
-const TYPES_MAX = 300;
+/** Tables, columns of each, types, rules. */
+const LISTED_MAX = 300;
 
 async function loadVersions(name: string, token: string): Promise<{ at: number; hash: string }[]> {
   const lines = await lastLogs(name, token, LOG_LINES);
@@ -82,7 +83,7 @@ export function Module(): ReactNode {
       )}
       <h2>Schema</h2>
       <ul className="schema">
-        {schema.tables.map((table) => (
+        {schema.tables.slice(0, LISTED_MAX).map((table) => (
           <li key={`${table.isView} ${table.name}`}>
             <details>
               <summary>
@@ -91,7 +92,7 @@ export function Module(): ReactNode {
                 <span className="dim">{whole(table.columns.length)} columns</span>
               </summary>
               <ul className="columns mono">
-                {table.columns.map((column, at) => (
+                {table.columns.slice(0, LISTED_MAX).map((column, at) => (
                   <li key={at}>
                     {column.name} <span className="dim">{nameOf(column.type)}</span>{" "}
                     {column.isPrimaryKey && <Badge tone="accent">key</Badge>}
@@ -105,7 +106,7 @@ export function Module(): ReactNode {
       </ul>
       <h2>Types</h2>
       <ul className="columns mono">
-        {schema.types.slice(0, TYPES_MAX).map((type) => (
+        {schema.types.slice(0, LISTED_MAX).map((type) => (
           <li key={type.name} className="wraps">
             {type.name} <span className="dim">{type.text}</span>
           </li>
@@ -115,7 +116,7 @@ export function Module(): ReactNode {
         <>
           <h2>Row-level security</h2>
           <ul className="columns mono">
-            {schema.rules.map((rule) => (
+            {schema.rules.slice(0, LISTED_MAX).map((rule) => (
               <li key={rule} className="wraps">
                 {rule}
               </li>

@@ -12,6 +12,9 @@ import { Badge, Button, bytes, compact, Empty, Icon, Note, rate, Stat, Tabs, who
 import { Events } from "./events";
 import { RowPanel } from "./row_panel";
 
+/** Tables in the list, and columns in a schema. */
+const LISTED_MAX = 500;
+
 export function Tables(): ReactNode {
   const { schema, name } = useDatabase();
   const [, , , chosen] = useStore(place);
@@ -42,14 +45,14 @@ export function Tables(): ReactNode {
               value={table?.name ?? ""}
               onChange={(event) => go("db", name, "tables", event.target.value)}
             >
-              {schema.tables.map((one) => (
+              {schema.tables.slice(0, LISTED_MAX).map((one) => (
                 <option key={one.name}>{one.name}</option>
               ))}
             </select>
           </label>
         </div>
         <ul>
-          {listed.slice(0, 500).map((one) => (
+          {listed.slice(0, LISTED_MAX).map((one) => (
             <li key={one.name}>
               <a
                 href={linkTo("db", name, "tables", one.name)}
@@ -70,7 +73,7 @@ export function Tables(): ReactNode {
             </li>
           ))}
         </ul>
-        {listed.length > 500 && <p className="fine">and {whole(listed.length - 500)} more</p>}
+        {listed.length > LISTED_MAX && <p className="fine">and {whole(listed.length - LISTED_MAX)} more</p>}
       </aside>
       {table ? (
         <OneTable key={table.name} table={table} />
@@ -319,7 +322,7 @@ function TableSchema({ table }: { table: Table }): ReactNode {
             </tr>
           </thead>
           <tbody>
-            {table.columns.map((column, at) => (
+            {table.columns.slice(0, LISTED_MAX).map((column, at) => (
               <tr key={at}>
                 <td className="mono">{column.name}</td>
                 <td className="mono dim wraps">{nameOf(column.type)}</td>

@@ -334,7 +334,14 @@ test("health and live queries: charts with numbers", async () => {
   await expect.poll(() => page.locator(".chart .line path").count()).toBeGreaterThan(8);
   await visit.go(at("tables/customer"));
   await page.getByRole("status").filter({ hasText: "live" }).waitFor();
+  const other = await Visit.begin(browser, world);
+  await other.logIn();
+  await other.go(at("tables/product"));
+  await other.page.getByRole("status").filter({ hasText: "live" }).waitFor();
   await visit.go(at("live"));
+  const shapes = page.getByRole("region", { name: "Shapes of live queries" });
+  await shapes.getByRole("row").filter({ hasText: "product" }).filter({ hasText: "window" }).waitFor();
+  await other.close();
   await page.getByRole("row").filter({ hasText: "subscribe" }).first().waitFor();
 });
 

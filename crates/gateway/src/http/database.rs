@@ -78,6 +78,32 @@ pub(super) async fn metrics(
     Ok(reply::json(text))
 }
 
+/// GET `/v1/database/:n/queries` (06 §5.21a): what clients are subscribed to. Of ours. A look opens no database.
+pub(super) async fn queries(
+    State(state): State<Arc<Gateway>>,
+    Permitted(record): Permitted,
+) -> Reply {
+    let shapes = match state.node.databases.running(&record.identity) {
+        Some(running) => running.handle.live_shapes().await,
+        None => None,
+    };
+    let shapes = shapes.unwrap_or_default();
+    let listed = shapes.listed.iter().map(|shape| {
+        json!({
+            "table": shape.table,
+            "kind": shape.kind,
+            "by": shape.by,
+            "is_filtered": shape.is_filtered,
+            "queries": shape.queries,
+            "subscribers": shape.subscribers,
+            "changes": shape.changes,
+            "changed_rows": shape.changed_rows,
+        })
+    });
+    let shapes = json!({ "queries": listed.collect::<Vec<_>>(), "is_whole": shapes.is_whole });
+    Ok(reply::json_value(&shapes))
+}
+
 /// GET `/v1/database/:n/identity` (06 §5.9): an identity is echoed, whether or not it has a database.
 pub(super) async fn identity(
     State(state): State<Arc<Gateway>>,

@@ -60,6 +60,7 @@ pub const ROUTES: &[Route] = routes! {
     Management GET    "/v1/database/{database}/logs"                     Minted   ViewLogs            Nothing => logs::logs;
     Management GET    "/v1/database/{database}/changes"                  Minted   FollowChanges       Nothing => changes::changes;
     Management GET    "/v1/database/{database}/metrics"                  Minted   ViewMetrics         Nothing => database::metrics;
+    Management GET    "/v1/database/{database}/queries"                  Minted   ViewMetrics         Nothing => database::queries;
     Client     POST   "/v1/database/{database}/sql"                      Minted   Use                 Text    => sql::sql;
     Client     GET    "/v1/database/{database}/subscribe"                Minted   Use                 Nothing => ws::subscribe;
     Client     GET    "/v1/database/{database}/unstable/timestamp"       Minted   Use                 Nothing => database::timestamp;
@@ -160,6 +161,6 @@ mod tests {
                 "GET /v1/health",
             ]
         );
-        assert_eq!(ROUTES.len(), of_clients.len() + 33, "routes of management");
+        assert_eq!(ROUTES.len(), of_clients.len() + 34, "routes of management");
     }
 }
