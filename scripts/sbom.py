@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Writes what belongs beside a released program: `sbom.cdx.json`, the crates that it is built from (CycloneDX 1.6), and
-`THIRD-PARTY-LICENSES`, the licence texts that these crates bring.
+`THIRD-PARTY-LICENSES`, the licence texts that these crates bring, and those of the dashboard's packages.
 
   sbom.py DIRECTORY CARGO-OPTION...   the options are those that chose the program's features when it was built
 """
 
+import gzip
 import json
 import re
 import subprocess
@@ -16,6 +17,7 @@ from checks import cargo
 from checks.repository import ROOT
 
 PROGRAM = "lightcone-cli"
+DASHBOARD_LICENCES = ROOT / "crates" / "gateway" / "assets" / "dashboard" / "licences.txt.gz"
 LICENCE_FILE = re.compile(r"(licen[cs]e|copying|copyright|notice|unlicense)", re.IGNORECASE)
 
 
@@ -90,7 +92,9 @@ def main(directory, *options):
     bill = bill_of_materials(packages, nodes, checksums)
     Path(directory, "sbom.cdx.json").write_text(json.dumps(bill, indent=1) + "\n", encoding="utf-8")
     foreign = [package for package in packages if package["source"]]
-    Path(directory, "THIRD-PARTY-LICENSES").write_text(licence_texts(foreign), encoding="utf-8")
+    dashboard = gzip.decompress(DASHBOARD_LICENCES.read_bytes()).decode("utf-8")
+    texts = f"{licence_texts(foreign)}\n{'-' * 80}\n\n{dashboard}"
+    Path(directory, "THIRD-PARTY-LICENSES").write_text(texts, encoding="utf-8")
 
 
 if __name__ == "__main__":
