@@ -73,6 +73,9 @@ export function Chart(props: ChartProps): ReactNode {
   const x = (at: number) => left + (times.length < 2 ? 0.5 : at / (times.length - 1)) * (width - left - 8);
   const y = (value: number) => top + (1 - (value - low) / (high - low || 1)) * (height - top - bottom);
   const label = props.at ?? ((at: number) => clock(times[at] ?? 0));
+  const step = (width - left - 8) / Math.max(1, times.length);
+  // A bar has its own label where there is room for some letters.
+  const isLabelled = props.isBars && step > 48;
   const shown = pointed !== undefined && pointed < times.length ? pointed : times.length - 1;
   const point = (clientX: number) => {
     const box = frame.current!.getBoundingClientRect();
@@ -112,7 +115,19 @@ export function Chart(props: ChartProps): ReactNode {
               </g>
             );
           })}
-          {times.length > 1 && (
+          {isLabelled &&
+            times.map((time, at) => (
+              <text
+                key={time}
+                className="axis"
+                x={left + (at + 0.5) * step}
+                y={height - 3}
+                textAnchor="middle"
+              >
+                {label(at).slice(0, Math.floor(step / 6))}
+              </text>
+            ))}
+          {times.length > 1 && !isLabelled && (
             <>
               <text className="axis" x={left} y={height - 3}>
                 {label(0)}

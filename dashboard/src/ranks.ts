@@ -17,7 +17,8 @@ interface Anchor {
 
 /** Rows before the place that are read with it, rather than counted once more. */
 const NEAR_ROWS = 400;
-const GUESSES_MAX = 24;
+const GUESSES_MAX = 96;
+const SPANS_MAX = 80;
 const READ_ROWS_MAX = 5_000;
 const ANCHORS_MAX = 256;
 
@@ -60,9 +61,9 @@ export class Ranks {
       const [below, above] = this.#around(rank);
       if (rank - below.rank <= NEAR_ROWS || above.key - below.key <= 1n) return;
       const wanted = rank - NEAR_ROWS / 2 - below.rank;
-      // Every third guess halves, for keys that are spread unevenly.
+      // Every second guess halves, for keys that are spread unevenly.
       const part =
-        guess % 3 === 2
+        guess % 2 === 1
           ? (above.key - below.key) / 2n
           : portion(above.key - below.key, wanted, above.rank - below.rank);
       const key = below.key + (part > 0n ? part : 1n);
@@ -83,12 +84,18 @@ export class Ranks {
     const end = this.#anchors.at(-1)!.key;
     const wanted = to - below.rank;
     let span = portion(above.key - below.key, wanted + 20, Math.max(1, above.rank - below.rank)) + 1n;
-    for (let attempt = 0; attempt < GUESSES_MAX; attempt++) {
+    // Spans that had too few rows, and too many.
+    let [few, many] = [0n, 0n];
+    for (let attempt = 0; attempt < SPANS_MAX; attempt++) {
       const high = below.key + span < end ? below.key + span : end;
       const rows = await this.#keys.rows(below.key, high, READ_ROWS_MAX);
-      if (rows.length >= READ_ROWS_MAX && span > 1n) span = span / 4n + 1n;
-      else if (rows.length >= wanted || high === end) return rows.slice(from - below.rank, wanted);
-      else span *= 2n;
+      if (rows.length < READ_ROWS_MAX && (rows.length >= wanted || high === end)) {
+        return rows.slice(from - below.rank, wanted);
+      }
+      if (rows.length < READ_ROWS_MAX) few = span;
+      else many = span;
+      // Gaps between keys may be of any size.
+      span = many === 0n ? span * 16n : few === 0n ? span / 16n + 1n : (few + many) / 2n;
     }
     return [];
   }
