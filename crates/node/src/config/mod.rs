@@ -170,6 +170,7 @@ mod tests {
         assert!(full.network.threads.take().is_some());
         assert!(full.limits.disk_reserve_bytes.take().is_some());
         assert!(full.limits.outgoing_message_bytes_max.take().is_some());
+        assert_eq!(full.dashboard.enabled.take(), Some(true));
         full.publish.owners.clear();
         assert_eq!(full.publish.allowed.take(), Some(PublishAllowed::Local));
         assert!(full.metrics.listen.take().is_some());
