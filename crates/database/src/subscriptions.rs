@@ -231,7 +231,7 @@ impl Subscriptions {
     pub fn shapes(&self) -> LiveShapes {
         let mut shapes = FxHashMap::<QueryShape, LiveShape>::default();
         let queries = self.queries.iter().flatten();
-        for query in queries.clone().take(QUERIES_LOOKED_AT_MAX) {
+        for query in queries.take(QUERIES_LOOKED_AT_MAX) {
             let shape = query.live.shape();
             let of_shape = shapes
                 .entry(shape)
