@@ -19,6 +19,16 @@ pub struct Call {
     pub to: u32,
 }
 
+impl Call {
+    pub fn new(request_id: u32, (from, to): (u32, u32)) -> Self {
+        Self {
+            request_id,
+            from,
+            to,
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The balances have changed.

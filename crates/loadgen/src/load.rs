@@ -17,12 +17,6 @@ use crate::Error;
 /// (spec chapter 09 §10.3).
 pub const ATTEMPTS_MAX: u32 = 10;
 
-/// What all load connections share.
-#[derive(Clone, Debug)]
-pub struct Workload {
-    pub pairs: Arc<[(u32, u32)]>,
-}
-
 /// Where in the sequence of pairs a caller is. Sockets that are one caller together share it; they are
 /// driven by the same thread.
 #[derive(Clone, Debug)]
@@ -132,14 +126,6 @@ impl Slots {
     }
 }
 
-/// Whether anything on a connection is left to write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Sending {
-    Idle,
-    /// The socket took only a part; it reports when it takes more.
-    Blocked,
-}
-
 /// A call that gave way to another transaction and waits for its next attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retry {
@@ -155,7 +141,8 @@ pub struct LoadConnection {
     dialect: Box<dyn Dialect>,
     out: Vec<u8>,
     sent: usize,
-    sending: Sending,
+    /// The socket took only a part; it reports when it takes more.
+    is_blocked: bool,
     slots: Slots,
     cursor: Cursor,
     /// Start times of calls that are to be sent with the next flush.
@@ -178,7 +165,7 @@ impl LoadConnection {
             dialect,
             out: Vec::new(),
             sent: 0,
-            sending: Sending::Idle,
+            is_blocked: false,
             slots: Slots::new(in_flight),
             cursor,
             queued: Vec::new(),
@@ -237,41 +224,30 @@ impl LoadConnection {
     /// Fills all free places with calls that start now.
     #[inline]
     pub fn queue_all(&mut self, now_ns: u64) {
-        let free = self.free();
-        self.queued.resize(self.queued.len() + free, now_ns);
+        self.queued.resize(self.slots.free.len(), now_ns);
     }
 
     /// Writes all planned calls, with one write.
     pub fn send_queued(
         &mut self,
-        workload: &Workload,
+        pairs: &[(u32, u32)],
         interval: &mut Interval,
     ) -> Result<(), Error> {
         self.calls.clear();
         for started_ns in self.queued.drain(..) {
-            let (from, to) = self.cursor.next(&workload.pairs, interval);
-            let request_id = self
-                .slots
-                .start(started_ns, (from, to))
-                .expect("no more calls are queued than places are free");
-            self.calls.push(Call {
-                request_id,
-                from,
-                to,
-            });
+            let pair = self.cursor.next(pairs, interval);
+            let request_id = self.slots.start(started_ns, pair);
+            let request_id = request_id.expect("no more calls are queued than places are free");
+            self.calls.push(Call::new(request_id, pair));
         }
         self.send_calls()
     }
 
     /// Sends a call again that gave way to another transaction.
     pub fn send_again(&mut self, request_id: u32) -> Result<(), Error> {
-        let (from, to) = self.slots.find(request_id)?.pair;
+        let pair = self.slots.find(request_id)?.pair;
         self.calls.clear();
-        self.calls.push(Call {
-            request_id,
-            from,
-            to,
-        });
+        self.calls.push(Call::new(request_id, pair));
         self.send_calls()
     }
 
@@ -279,10 +255,7 @@ impl LoadConnection {
         if !self.calls.is_empty() {
             self.dialect.append(&mut self.out, &self.calls);
         }
-        if self.sending == Sending::Idle {
-            self.flush()?;
-        }
-        Ok(())
+        self.flush()
     }
 
     /// Calls that have given way to other transactions since this was last asked.
@@ -292,16 +265,19 @@ impl LoadConnection {
 
     /// Goes on writing what the socket did not take before.
     pub fn on_writable(&mut self) -> Result<(), Error> {
-        self.sending = Sending::Idle;
+        self.is_blocked = false;
         self.flush()
     }
 
     fn flush(&mut self) -> Result<(), Error> {
+        if self.is_blocked {
+            return Ok(());
+        }
         while self.sent < self.out.len() {
             match self.stream.write(&self.out[self.sent..]) {
                 Ok(written) => self.sent += written,
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
-                    self.sending = Sending::Blocked;
+                    self.is_blocked = true;
                     return Ok(());
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
@@ -345,10 +321,7 @@ impl LoadConnection {
                 Progress::Drained => break,
             }
         }
-        if self.sending == Sending::Idle && !self.out.is_empty() {
-            self.flush()?;
-        }
-        Ok(())
+        self.flush()
     }
 
     /// Says goodbye; what the server answers is not waited for.

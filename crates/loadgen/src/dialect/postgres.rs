@@ -5,7 +5,7 @@
 //! they wait in the client, as in front of a pool.
 
 use std::collections::VecDeque;
-use std::io::{ErrorKind, Read};
+use std::io::Read;
 
 use bytes::BytesMut;
 use fallible_iterator::FallibleIterator;
@@ -14,7 +14,7 @@ use postgres_protocol::message::frontend;
 use postgres_protocol::IsNull;
 
 use super::{Call, Dialect, Outcome, Received};
-use crate::incoming::Progress;
+use crate::incoming::{Incoming, Progress};
 use crate::Error;
 
 /// How a transfer is done.
@@ -84,6 +84,11 @@ fn execute(out: &mut BytesMut, statement: &str, values: &[Value]) {
 
 fn query(out: &mut BytesMut, text: &str) {
     frontend::query(text, out).expect("a text without NUL");
+}
+
+/// The next message, if all of it is there.
+pub(crate) fn next_message(input: &mut BytesMut) -> Result<Option<Message>, Error> {
+    Message::parse(input).map_err(|error| Error::Protocol(format!("it sent no message: {error}")))
 }
 
 /// Code and text of an error.
@@ -274,12 +279,12 @@ fn function_outcome(answer: Answer) -> Result<Outcome, Error> {
         [row] => value_of_row(row, 0),
         _ => None,
     };
-    let number = |bytes: &[u8]| {
+    let number = value.map(|bytes| {
         bytes
             .iter()
             .fold(0, |sum, &byte| sum << 8 | u64::from(byte))
-    };
-    match value.map(number) {
+    });
+    match number {
         Some(0) => Ok(Outcome::Applied),
         Some(1 | 2) => Ok(Outcome::Noop),
         other => Err(Error::Protocol(format!(
@@ -333,27 +338,19 @@ impl Dialect for Postgres {
         out: &mut Vec<u8>,
         on_received: &mut dyn FnMut(Received) -> Result<(), Error>,
     ) -> Result<Progress, Error> {
-        let read = match stream.read(buffer) {
-            Ok(0) => return Ok(Progress::End),
-            Ok(read) => read,
-            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(Progress::Drained),
-            Err(error) if error.kind() == ErrorKind::Interrupted => return Ok(Progress::More),
-            Err(error) => return Err(Error::io("receiving")(error)),
-        };
-        self.input.extend_from_slice(&buffer[..read]);
-        loop {
-            let message = Message::parse(&mut self.input)
-                .map_err(|error| Error::Protocol(format!("it sent no message: {error}")))?;
-            let Some(message) = message else { break };
+        let input = &mut self.input;
+        // The parser keeps what is incomplete.
+        let progress = Incoming::default().read(stream, buffer, 0, |bytes| {
+            input.extend_from_slice(bytes);
+            Ok(bytes.len())
+        })?;
+        while let Some(message) = next_message(&mut self.input)? {
             if let Some((request_id, outcome)) = self.on_message(message)? {
                 on_received(Received::Answer(request_id, outcome))?;
             }
         }
         self.hand_over(out);
-        Ok(match read == buffer.len() {
-            true => Progress::More,
-            false => Progress::Drained,
-        })
+        Ok(progress)
     }
 
     fn append_close(&mut self, out: &mut Vec<u8>) {
