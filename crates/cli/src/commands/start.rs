@@ -64,25 +64,14 @@ pub fn command(context: &Context, program: &Path) -> Command {
     command
 }
 
-#[cfg(unix)]
+/// Becomes the program, where a process can; elsewhere waits for its end.
 fn replace(mut command: Command, program: &Path) -> Error {
-    use std::os::unix::process::CommandExt;
-    Error::caused(
-        "LC0620",
-        format!("cannot run {}", program.display()),
-        command.exec(),
-    )
-}
-
-#[cfg(not(unix))]
-fn replace(mut command: Command, program: &Path) -> Error {
-    match command.status() {
-        Ok(status) => Error::Exit(
-            status
-                .code()
-                .and_then(|c| u8::try_from(c).ok())
-                .unwrap_or(1),
-        ),
+    #[cfg(unix)]
+    let ended = Err(std::os::unix::process::CommandExt::exec(&mut command));
+    #[cfg(not(unix))]
+    let ended = command.status();
+    match ended {
+        Ok(status) => Error::of_status(status),
         Err(error) => Error::caused("LC0620", format!("cannot run {}", program.display()), error),
     }
 }
