@@ -81,7 +81,7 @@ impl HostType {
 }
 
 /// A compiled module.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Built {
     pub path: PathBuf,
     pub host_type: HostType,
