@@ -1,6 +1,5 @@
 //! The definition of a module, from wherever it is.
 
-use std::io::Read;
 use std::path::Path;
 
 use lightcone_schema::ModuleDef;
@@ -23,14 +22,11 @@ pub fn load(source: &Source) -> Result<ModuleDef> {
         Source::Wasm(path) => of_program(path, HostType::Wasm),
         Source::Js(path) => of_program(path, HostType::Js),
         Source::Definition(path) => {
-            let mut text = String::new();
-            if path == Path::new("-") {
-                std::io::stdin()
-                    .read_to_string(&mut text)
-                    .or_cannot("read", path)?;
-            } else {
-                text = std::fs::read_to_string(path).or_cannot("read", path)?;
-            }
+            let text = match path == Path::new("-") {
+                true => std::io::read_to_string(std::io::stdin()),
+                false => std::fs::read_to_string(path),
+            };
+            let text = text.or_cannot("read", path)?;
             parse(&text, &path.display().to_string())
         }
     }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 
-use crate::build::HostType;
+use crate::build::{Built, HostType};
 use crate::error::Error;
 use crate::http::Client;
 
@@ -52,7 +52,7 @@ pub(super) enum Source {
     Wasm(PathBuf),
     Js(PathBuf),
     /// Built a moment ago.
-    Built(PathBuf, HostType),
+    Built(Built),
 }
 
 impl Plan {
