@@ -153,12 +153,10 @@ pub const ENDLESS_US: u64 = u64::MAX;
 impl Times {
     /// What came since.
     fn since(&self, before: &Times) -> Times {
-        let old = |bucket: usize| before.buckets.get(bucket).copied().unwrap_or(0);
-        let buckets = self.buckets.iter().enumerate();
+        let old = before.buckets.iter().chain(std::iter::repeat(&0));
+        let buckets = self.buckets.iter().zip(old);
         Times {
-            buckets: buckets
-                .map(|(bucket, count)| count.saturating_sub(old(bucket)))
-                .collect(),
+            buckets: buckets.map(|(now, old)| now.saturating_sub(*old)).collect(),
             sum_us: self.sum_us.saturating_sub(before.sum_us),
         }
     }
@@ -180,13 +178,11 @@ impl Times {
     fn within(&self, part: f64, bounds_us: &[u64]) -> Option<u64> {
         let wanted = (self.count() as f64 * part).ceil().max(1.0) as u64;
         let mut seen = 0;
-        for (bucket, count) in self.buckets.iter().enumerate() {
+        let bucket = self.buckets.iter().position(|count| {
             seen += count;
-            if seen >= wanted {
-                return Some(bounds_us.get(bucket).copied().unwrap_or(ENDLESS_US));
-            }
-        }
-        None
+            seen >= wanted
+        });
+        Some(bounds_us.get(bucket?).copied().unwrap_or(ENDLESS_US))
     }
 }
 
@@ -277,16 +273,10 @@ impl Measure<'_> {
     }
 
     fn database(&self, before: &Database, now: &Database) -> DatabaseRates {
-        let mut functions: Vec<_> = now
-            .functions
-            .iter()
-            .map(|function| self.function(before, function))
-            .collect();
-        let mut tables: Vec<_> = now
-            .tables
-            .iter()
-            .map(|table| self.table(before, table))
-            .collect();
+        let functions = now.functions.iter().map(|one| self.function(before, one));
+        let mut functions: Vec<_> = functions.collect();
+        let tables = now.tables.iter().map(|one| self.table(before, one));
+        let mut tables: Vec<_> = tables.collect();
         // Views run inside of calls.
         let calls = || functions.iter().filter(|(of, _)| of.kind != "view");
         let mut times = Times::default();
