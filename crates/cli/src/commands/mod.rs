@@ -68,14 +68,14 @@ impl Auth {
 
     /// `direct`: a missing login is had without a question. `insecure`: so is the consent to plain HTTP.
     pub fn of(anonymous: bool, direct: bool, insecure: bool) -> Self {
-        if anonymous {
-            return Self::Anonymous;
-        }
         let missing = match direct {
             true => WhenMissing::Direct,
             false => WhenMissing::Ask,
         };
-        Self::Login { missing, insecure }
+        match anonymous {
+            true => Self::Anonymous,
+            false => Self::Login { missing, insecure },
+        }
     }
 }
 
@@ -126,17 +126,16 @@ impl Context {
         }
         const WHAT: &str =
             "is not encrypted: every computer on the way can read your login, and use it";
-        if yes {
-            remark!("warning: the connection to {url} {WHAT}");
-        } else {
-            remark!("The connection to {url} {WHAT}.");
-            if !prompt::confirm("Do you want to send it?", false) {
-                bail!(
-                    "LC0861",
-                    "your login was not sent to {url}, because the connection is not encrypted. Use https, or agree with \
-                     --allow-insecure; `spacetime server edit <server> --allow-insecure` agrees for good.",
-                );
-            }
+        match yes {
+            true => remark!("warning: the connection to {url} {WHAT}"),
+            false => remark!("The connection to {url} {WHAT}."),
+        }
+        if !yes && !prompt::confirm("Do you want to send it?", false) {
+            bail!(
+                "LC0861",
+                "your login was not sent to {url}, because the connection is not encrypted. Use https, or agree with \
+                 --allow-insecure; `spacetime server edit <server> --allow-insecure` agrees for good.",
+            );
         }
         self.agreed_to_http.push(origin);
         Ok(())
@@ -162,9 +161,8 @@ impl OneDatabase {
         let known = targets::known(self.no_config)?;
         let given = self.database.as_slice();
         let (database, _) = targets::resolve(&known, given, After::None, self.server.as_deref())?;
-        let client = context
-            .client_of(&database, Auth::new(false, false))
-            .await?;
+        let auth = Auth::new(false, false);
+        let client = context.client_of(&database, auth).await?;
         Ok((client, database.name))
     }
 

@@ -28,10 +28,8 @@ pub(super) async fn login(provider: &Provider, options: &Options<'_>) -> Result<
     let text = |name: &str| begun[name].as_str().filter(|text| !text.is_empty());
     let needed = |name: &str| text(name).ok_or_else(|| refused(format!("it gave no `{name}`")));
     let (device_code, user_code) = (needed("device_code")?, needed("user_code")?);
-    let page = needed("verification_uri")?;
-    let page = provider
-        .checked(page)
-        .map_err(|why| refused(format!("its page: {why}")))?;
+    let page = provider.checked(needed("verification_uri")?);
+    let page = page.map_err(|why| refused(format!("its page: {why}")))?;
     remark!("Open this page, on any device: {page}");
     remark!("and enter the code: {}", printable(user_code));
     let complete = text("verification_uri_complete").and_then(|url| provider.checked(url).ok());

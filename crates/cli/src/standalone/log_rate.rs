@@ -70,18 +70,20 @@ impl LogRate {
             refilled: now,
             left_out: 0,
         });
-        let more =
-            now.saturating_duration_since(bucket.refilled).as_millis() / INTERVAL.as_millis();
+        let passed = now.saturating_duration_since(bucket.refilled);
+        let more = passed.as_millis() / INTERVAL.as_millis();
         if more > 0 {
             let more = u32::try_from(more).unwrap_or(BURST);
             bucket.left = bucket.left.saturating_add(more).min(BURST);
             bucket.refilled = now;
         }
-        let Some(left) = bucket.left.checked_sub(1) else {
-            bucket.left_out += 1;
-            return false;
-        };
-        bucket.left = left;
+        match bucket.left.checked_sub(1) {
+            Some(left) => bucket.left = left,
+            None => {
+                bucket.left_out += 1;
+                return false;
+            }
+        }
         true
     }
 }
