@@ -13,7 +13,6 @@ use lightcone_types::{AlgebraicType, ColId, ProductType, SpecialProduct, TypeRef
 
 use crate::error::{Error, Result};
 
-/// A module for clients.
 #[derive(Debug)]
 pub(crate) struct Module {
     /// The root first, then the submodules depth first.

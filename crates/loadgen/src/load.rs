@@ -61,7 +61,6 @@ struct Slot {
     pair: (u32, u32),
 }
 
-/// The slots of a connection.
 #[derive(Debug)]
 struct Slots {
     slots: Vec<Slot>,
@@ -116,7 +115,6 @@ impl Slots {
         Ok(slot)
     }
 
-    /// The calls under way.
     fn all_under_way(&self) -> impl Iterator<Item = &Slot> {
         self.slots.iter().filter(|slot| slot.under_way)
     }
@@ -332,7 +330,6 @@ impl LoadConnection {
     }
 }
 
-/// Where answers are counted.
 struct Tally<'a> {
     /// When they arrived.
     now_ns: u64,

@@ -114,7 +114,6 @@ fn open_callers(
     Ok(())
 }
 
-/// Raises the number of files this process may open to what it is allowed to.
 fn raise_file_limit() {
     use rustix::process::{getrlimit, setrlimit, Resource};
     let mut limit = getrlimit(Resource::Nofile);

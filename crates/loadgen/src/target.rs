@@ -294,7 +294,6 @@ fn http_connection(address: &Address, template: RequestTemplate) -> Result<Opene
     Ok((stream, Box::new(Http::new(template))))
 }
 
-/// A new identity.
 fn new_token(address: &Address) -> Result<String, Error> {
     let response = post(address, "/v1/identity", "")?;
     let answer: Value = serde_json::from_slice(&response.body).unwrap_or_default();

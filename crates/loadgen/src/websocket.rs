@@ -88,11 +88,9 @@ fn apply_mask(payload: &mut [u8], mask: [u8; 4]) {
 
 #[derive(Debug)]
 enum Event<'a> {
-    /// A whole binary message.
     Message(&'a [u8]),
     /// A Ping, to be answered with the same payload.
     Ping(&'a [u8]),
-    /// The server closes.
     Close(Option<String>),
 }
 

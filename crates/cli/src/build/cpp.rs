@@ -64,7 +64,6 @@ pub fn packages(module: &Path) -> &'static str {
     }
 }
 
-/// Makes sure that a program can be run.
 fn require(program: &str, module: &Path) -> Result<()> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     if in_path(program, &path).is_some() {
@@ -98,7 +97,6 @@ fn run(name: &str, args: &[&str], directory: &Path) -> Result<()> {
     );
 }
 
-/// The newest WebAssembly file of a build.
 fn newest(directory: &Path) -> Result<Option<PathBuf>> {
     let files = files_below(directory)?.into_iter();
     let files = files.filter(|path| path.extension().is_some_and(|e| e == "wasm"));

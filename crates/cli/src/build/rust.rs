@@ -114,7 +114,6 @@ enum Message {
     Artifact(PathBuf),
     Said {
         text: String,
-        /// It is an error.
         failure: Option<Failure>,
     },
 }

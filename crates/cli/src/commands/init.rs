@@ -210,7 +210,6 @@ fn free_path(name: &str, is_module_only: bool) -> String {
     paths.find(is_free).unwrap_or_else(|| format!("./{name}"))
 }
 
-/// The template that is meant.
 fn source(wanted: Option<&str>, lang: Option<Lang>) -> Result<Source> {
     let name = match (wanted, lang) {
         (Some(name), _) => name,

@@ -89,7 +89,6 @@ pub async fn databases(client: &Client, count: usize) -> Result<Vec<Listed>> {
     own(client, &associated(client, &me(client)?).await?, count).await
 }
 
-/// What the server says of a user's databases.
 async fn associated(client: &Client, me: &str) -> Result<Value> {
     let path = format!("/v1/identity/{me}/databases");
     client.value(client.get(&path)).await

@@ -155,7 +155,6 @@ async fn oidc_login(
     Ok(())
 }
 
-/// Shows the logins, the newest first.
 fn show(config: &Config, server: Option<&str>, with_token: bool) -> Result<()> {
     let mut logins = config.logins();
     if let Some(server) = server {

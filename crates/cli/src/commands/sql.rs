@@ -75,7 +75,6 @@ struct Session {
 }
 
 impl Session {
-    /// The JSON of the results.
     async fn query(&self, sql: &str) -> Result<String> {
         let confirmed = self.confirmed.map(|value| format!("?confirmed={value}"));
         let confirmed = confirmed.unwrap_or_default();
@@ -85,7 +84,6 @@ impl Session {
     }
 }
 
-/// What one statement gave.
 #[derive(Debug, Default, PartialEq)]
 struct Statement {
     header: Vec<String>,

@@ -91,7 +91,6 @@ async fn watch(watched: &Watched, args: &Args, output: &Output) -> Result<()> {
     }
 }
 
-/// How looks are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     Json,
@@ -167,7 +166,6 @@ impl Output {
     }
 }
 
-/// What is looked at.
 struct Watched {
     client: Client,
     path: String,

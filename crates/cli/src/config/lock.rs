@@ -16,7 +16,6 @@ use crate::output::remark;
 const LOCK_WAIT_MAX: Duration = Duration::from_secs(75);
 /// What new tokens take at most.
 const PLACE_BYTES: usize = 64 << 10;
-/// Between two attempts.
 const LOCK_PAUSE: Duration = Duration::from_millis(50);
 
 /// As long as it lives, no other command changes the file.

@@ -120,7 +120,6 @@ async fn answer(mut stream: TcpStream, state: &str, issuer: &str) -> Option<Resu
     returned
 }
 
-/// What a request asks for.
 async fn read_target(stream: &mut TcpStream) -> Option<String> {
     let mut head = Vec::new();
     while !head.windows(4).any(|end| end == b"\r\n\r\n") {

@@ -16,7 +16,6 @@ const SLOW_DOWN_SECONDS: u64 = 5;
 const INTERVAL_SECONDS_MAX: u64 = 60;
 const WAIT_SECONDS_MAX: u64 = 1800;
 
-/// What the provider has answered.
 pub(super) async fn login(provider: &Provider, options: &Options<'_>) -> Result<Value> {
     let endpoint = "device_authorization_endpoint";
     if !provider.has(endpoint) {

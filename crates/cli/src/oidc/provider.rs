@@ -42,7 +42,6 @@ pub(super) struct Provider {
     document: Value,
 }
 
-/// What an endpoint has answered.
 pub(super) enum Answer {
     Ok(Value),
     /// The `error` of OAuth 2.0, with its description.
@@ -212,7 +211,6 @@ fn check_address(text: &str) -> std::result::Result<Url, String> {
     Ok(url)
 }
 
-/// Status and body of an answer.
 async fn ask(request: RequestBuilder) -> Result<(StatusCode, String)> {
     let broken = |error: reqwest::Error| {
         let text = "the conversation with the provider failed";
@@ -239,7 +237,6 @@ pub(super) fn unusable(issuer: &str, why: impl std::fmt::Display) -> Error {
     coded!("LC0871", "{issuer} cannot be used to log in: {why}")
 }
 
-/// The form of a request: names and values.
 fn form(pairs: &[(&str, &str)]) -> String {
     let pairs = pairs.iter();
     let pairs = pairs.map(|(name, value)| format!("{name}={}", encode(value)));

@@ -75,7 +75,6 @@ fn nested_options(level: &Level) -> Result<BTreeMap<String, String>> {
     Ok(found)
 }
 
-/// The root file.
 const ROOT: &str = "SpacetimeDBClient.g.cs";
 const USED: &str = "using System;\nusing System.Collections.Generic;\nusing System.Runtime.Serialization;\nusing SpacetimeDB.ClientApi;\n";
 

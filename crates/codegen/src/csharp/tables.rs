@@ -151,7 +151,6 @@ fn index_class(index: &Index, name: &str, row: &str, columns: &[Column]) -> Stri
     )
 }
 
-/// The columns for the query builder.
 fn query_columns(text: &mut Text, class: &str, kind: &str, row: &str, columns: &[&Column]) {
     let (mut members, mut values) = (String::new(), String::new());
     for column in columns {

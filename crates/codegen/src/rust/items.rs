@@ -101,7 +101,6 @@ fn callbacks(pascal: &str, row: &str, event: &str, capital: &str) -> String {
     filled(include_str!("callbacks.rs.txt"), &values)
 }
 
-/// Unique columns with their types.
 fn unique_columns<'a>(level: &Level, table: &'a Table) -> Result<Vec<(&'a Column, String)>> {
     let mut unique = Vec::new();
     if table.is_event {
@@ -159,7 +158,6 @@ fn columns(text: &mut Text, level: &Level, table: &Table, row: &str) -> Result<(
     Ok(())
 }
 
-/// The names and types of a function's parameters.
 pub(super) struct Parameters(Vec<(String, String)>);
 
 impl Parameters {

@@ -54,13 +54,11 @@ impl PostgresTransfer {
     }
 }
 
-/// A parameter.
 enum Value {
     Int(u32),
     Bigint(i64),
 }
 
-/// Executes a prepared statement.
 fn execute(out: &mut BytesMut, statement: &str, values: &[Value]) {
     let written = frontend::bind(
         "",
@@ -155,7 +153,6 @@ impl Postgres {
         }
     }
 
-    /// Appends what was written.
     fn hand_over(&mut self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.output);
         self.output.clear();

@@ -22,7 +22,6 @@ pub(super) struct Needs {
     pub node: Option<PathBuf>,
     pub csharp: Option<PathBuf>,
     pub cpp: Option<PathBuf>,
-    /// The directories of modules.
     modules: Vec<PathBuf>,
     root: PathBuf,
 }

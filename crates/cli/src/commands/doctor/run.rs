@@ -17,7 +17,6 @@ pub(super) enum Outcome {
     Failed(String),
 }
 
-/// Runs a program in a directory.
 pub(super) async fn first_line(
     program: impl AsRef<OsStr>,
     args: &[&str],

@@ -22,7 +22,6 @@ const ANSWER_BYTES_MAX: usize = 64 << 10;
 /// A day's notice before a login ends.
 const LOGIN_NOTICE_SECONDS: u64 = 24 * 60 * 60;
 
-/// Which server is looked at.
 pub(super) struct WantedServer {
     pub server: Option<String>,
     /// The user wants this one: it must be there.
@@ -215,7 +214,6 @@ async fn check_login(report: &mut Report, config: &Config, url: &str) -> bool {
     }
 }
 
-/// The project's databases on this server.
 async fn check_databases(
     report: &mut Report,
     client: &Client,

@@ -94,7 +94,6 @@ fn write_directory(directory: &Dir<'_>, root: &Path, plan: &Plan) -> Result<()> 
     Ok(())
 }
 
-/// Clones a repository without its history.
 fn clone(url: &str, plan: &Plan) -> Result<()> {
     let status = Command::new("git")
         .args(["clone", "--depth", "1", "--", url])
@@ -141,7 +140,6 @@ fn write_new(path: &Path, text: &str) -> Result<()> {
     write_below(path, text.as_bytes())
 }
 
-/// Writes a file and makes the directories above it.
 fn write_below(path: &Path, contents: &[u8]) -> Result<()> {
     let write = || {
         path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
@@ -191,7 +189,6 @@ fn npm_package(path: &Path, name: Option<&str>, plan: &Plan) -> Result<()> {
     std::fs::write(path, pretty(&package)).or_cannot("write", path)
 }
 
-/// The projects of C# in a directory.
 fn csharp_projects(directory: &Path) -> Result<()> {
     for path in csharp::projects(directory) {
         let mut text = std::fs::read_to_string(&path).or_cannot("read", &path)?;

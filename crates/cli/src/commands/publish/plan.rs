@@ -26,7 +26,6 @@ pub enum Yes {
     DeleteData,
 }
 
-/// Everything that is decided before one database is published.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) name: Option<String>,
@@ -45,7 +44,6 @@ pub(super) struct Plan {
     pub(super) terminal_only: bool,
 }
 
-/// Where the program comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Source {
     Project(PathBuf),

@@ -97,7 +97,6 @@ pub(super) fn print_rehearsal(plan: &Value) {
     print_list(&slow, Stream::Result);
 }
 
-/// What the migration function wrote.
 fn print_written(steps: &Value) {
     let mut steps = steps.as_array().into_iter().flatten();
     let is_function = |step: &&Value| step["kind"] == "RunMigration" || step["kind"] == "Backfill";

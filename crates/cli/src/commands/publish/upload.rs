@@ -93,7 +93,6 @@ fn split_name(plan: &Plan) -> Result<(Option<String>, Option<String>)> {
     Ok((parent.map(str::to_owned), Some(name.to_owned())))
 }
 
-/// The parent, if there is one, and the name.
 fn parts_of(full: &str) -> (Option<&str>, &str) {
     match full.split_once('/') {
         Some((parent, name)) => (Some(parent), name),

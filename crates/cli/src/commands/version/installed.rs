@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 
 use crate::error::Result;
 
-/// The directory of an installed version.
 pub(super) fn directory_of(bin_dir: &Path, version: &str) -> Result<PathBuf> {
     let known: Vec<String> = installed(bin_dir)
         .into_iter()
