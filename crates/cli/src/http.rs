@@ -79,16 +79,8 @@ impl Client {
         self.token.as_deref()
     }
 
-    /// The same server without credentials.
-    pub fn anonymous(&self) -> Self {
-        Self {
-            token: None,
-            ..self.clone()
-        }
-    }
-
     /// A request to a path that begins with `/`, with the credentials.
-    pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
+    fn request(&self, method: Method, path: &str) -> RequestBuilder {
         let request = self.http.request(method, format!("{}{path}", self.base));
         match &self.token {
             Some(token) => request.bearer_auth(token),
@@ -161,8 +153,10 @@ impl Client {
         if let Ok(identity) = Identity::parse_text(name_or_identity) {
             return Ok(identity);
         }
-        let path = format!("/v1/database/{}/identity", encode(name_or_identity));
-        let response = self.send(self.anonymous().get(&path)).await?;
+        let (base, name) = (&self.base, encode(name_or_identity));
+        // Without the credentials.
+        let request = self.http.get(format!("{base}/v1/database/{name}/identity"));
+        let response = self.send(request).await?;
         if response.status() == StatusCode::NOT_FOUND {
             bail!(
                 "LC0609",

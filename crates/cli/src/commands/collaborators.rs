@@ -1,6 +1,6 @@
 //! `spacetime collaborators`: who else may do what with a database.
 
-use clap::{Subcommand, ValueEnum};
+use clap::Subcommand;
 use lightcone_types::Identity;
 use serde_json::Value;
 
@@ -31,8 +31,8 @@ enum Command {
         of: OneDatabase,
         /// What for: a reader sees all rows and the log, a publisher also updates the module and changes rows, an owner does all that
         /// you may
-        #[arg(short, long, value_enum, default_value_t = Role::Reader)]
-        role: Role,
+        #[arg(short, long, default_value = "reader", value_parser = ["reader", "publisher", "owner"])]
+        role: String,
     },
     /// Take the role of an identity away
     Remove {
@@ -43,17 +43,10 @@ enum Command {
     },
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Role {
-    Reader,
-    Publisher,
-    Owner,
-}
-
 pub async fn run(context: &mut Context, args: Args) -> Result<()> {
     match args.command {
         Command::List { of } => list(context, of).await,
-        Command::Add { identity, of, role } => set(context, of, &identity, Some(role)).await,
+        Command::Add { identity, of, role } => set(context, of, &identity, Some(&role)).await,
         Command::Remove { identity, of } => set(context, of, &identity, None).await,
     }
 }
@@ -63,7 +56,7 @@ async fn set(
     context: &mut Context,
     of: OneDatabase,
     identity: &str,
-    role: Option<Role>,
+    role: Option<&str>,
 ) -> Result<()> {
     let Ok(identity) = Identity::parse_text(identity) else {
         bail!("LC0875", "`{identity}` is not an identity: 64 hexadecimal digits, as `spacetime login show` prints them");
@@ -76,8 +69,6 @@ async fn set(
         result!("{identity} has no role in {database} any more.");
         return Ok(());
     };
-    let role = role.to_possible_value().expect("no role is hidden");
-    let role = role.get_name();
     let body = serde_json::json!({ "role": role });
     client.text(client.put(&path).json(&body)).await?;
     let article = if role == "owner" { "an" } else { "a" };

@@ -1,8 +1,7 @@
-//! `spacetime generate` (07 §8): which bindings are wanted. `schema` gets the module's definition, `write` the files.
+//! `spacetime generate` (07 §8): `jobs` says which bindings are wanted, `job` of which module, and `write` writes the files.
 
 mod job;
 mod jobs;
-mod schema;
 mod write;
 
 use std::path::Path;
@@ -28,19 +27,13 @@ pub fn run(_context: &mut Context, args: Args) -> Result<()> {
         project.announce();
     }
     for job in jobs::jobs(&args, project.as_ref())? {
-        run_job(&job)?;
+        write_bindings(&job, &job.source.definition()?)?;
     }
     result!("Generate finished successfully.");
     Ok(())
 }
 
-/// Writes the bindings of one job.
-pub fn run_job(job: &Job) -> Result<()> {
-    let def = schema::load(&job.source)?;
-    write_bindings(job, &def)
-}
-
-/// The same for a module that was built already.
+/// Writes the bindings of one job, whose module was built already.
 pub fn run_for_built(job: &Job, built: &crate::build::Built) -> Result<()> {
     let def = crate::definition::of_program(&built.path, built.host_type)?;
     write_bindings(job, &def)

@@ -30,7 +30,7 @@ use lightcone_types::Identity;
 
 use crate::address::origin;
 use crate::config::Config;
-use crate::credentials::{self, WhenMissing};
+use crate::credentials;
 use crate::error::Result;
 use crate::http::Client;
 use crate::output::remark;
@@ -55,7 +55,8 @@ pub enum Auth {
     Anonymous,
     /// The stored login, or a new one.
     Login {
-        missing: WhenMissing,
+        /// A new one is had from the server without a question.
+        direct: bool,
         /// The question about plain HTTP is answered yes.
         insecure: bool,
     },
@@ -66,15 +67,10 @@ impl Auth {
         Self::of(anonymous, yes, yes)
     }
 
-    /// `direct`: a missing login is had without a question. `insecure`: so is the consent to plain HTTP.
     pub fn of(anonymous: bool, direct: bool, insecure: bool) -> Self {
-        let missing = match direct {
-            true => WhenMissing::Direct,
-            false => WhenMissing::Ask,
-        };
         match anonymous {
             true => Self::Anonymous,
-            false => Self::Login { missing, insecure },
+            false => Self::Login { direct, insecure },
         }
     }
 }
@@ -94,10 +90,10 @@ impl Context {
         let url = self.config.server_url(server)?;
         match auth {
             Auth::Anonymous => Client::new(url, None),
-            Auth::Login { missing, insecure } => {
+            Auth::Login { direct, insecure } => {
                 self.consent_to_http(&url, insecure)?;
                 let client = Client::before_login(url)?;
-                let token = credentials::require(&mut self.config, &client, missing).await?;
+                let token = credentials::require(&mut self.config, &client, direct).await?;
                 Ok(client.with_token(token))
             }
         }

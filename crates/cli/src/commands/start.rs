@@ -3,8 +3,6 @@
 use std::path::Path;
 use std::process::Command;
 
-use clap::ValueEnum;
-
 use super::Context;
 use crate::error::{Error, Result};
 use crate::output::result;
@@ -14,8 +12,8 @@ use crate::paths::beside_this_program;
 #[command(disable_help_flag = true)]
 pub struct Args {
     /// Which server program to start
-    #[arg(long, value_enum, default_value = "standalone")]
-    edition: Edition,
+    #[arg(long, value_parser = ["standalone", "cloud"], default_value = "standalone")]
+    edition: String,
     /// Passed on to the server program; `--help` lists what it takes
     #[arg(
         trailing_var_arg = true,
@@ -25,18 +23,8 @@ pub struct Args {
     args: Vec<String>,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Edition {
-    Standalone,
-    Cloud,
-}
-
 pub fn run(context: &mut Context, args: Args) -> Result<()> {
-    let name = match args.edition {
-        Edition::Standalone => "spacetimedb-standalone",
-        Edition::Cloud => "spacetimedb-cloud",
-    };
-    let program = beside_this_program(name)?;
+    let program = beside_this_program(&format!("spacetimedb-{}", args.edition))?;
     let mut command = command(context, &program);
     if let Some(address) = context.config.listen_addr() {
         command.args(["--listen-addr", address]);

@@ -24,6 +24,7 @@ const KINDS_MAX: usize = 4096;
 /// A message in the code, and the database that it is about.
 type Kind = (Identifier, u64);
 
+#[derive(Default)]
 pub(super) struct LogRate {
     kinds: Arc<Mutex<HashMap<Kind, Bucket>>>,
 }
@@ -38,7 +39,7 @@ struct Bucket {
 impl LogRate {
     /// With the thread that tells what was left out.
     pub(super) fn start() -> LogRate {
-        let rate = LogRate::new();
+        let rate = LogRate::default();
         let kinds = rate.kinds.clone();
         let thread = std::thread::Builder::new().name("log-rate".to_owned());
         let spawned = thread.spawn(move || loop {
@@ -51,12 +52,6 @@ impl LogRate {
             remark!("no thread for the log: {error}");
         }
         rate
-    }
-
-    fn new() -> LogRate {
-        LogRate {
-            kinds: Arc::default(),
-        }
     }
 
     fn admits(&self, kind: Kind, target: &'static str, now: Instant) -> bool {
@@ -148,7 +143,7 @@ mod tests {
     #[test]
     fn a_flood_about_one_database_leaves_the_others() {
         let written = Arc::new(AtomicUsize::new(0));
-        let rate = LogRate::new();
+        let rate = LogRate::default();
         let kinds = rate.kinds.clone();
         let subscriber = tracing_subscriber::registry()
             .with(rate)

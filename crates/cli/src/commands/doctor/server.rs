@@ -22,20 +22,15 @@ const ANSWER_BYTES_MAX: usize = 64 << 10;
 /// A day's notice before a login ends.
 const LOGIN_NOTICE_SECONDS: u64 = 24 * 60 * 60;
 
-pub(super) struct WantedServer {
-    pub server: Option<String>,
-    /// The user wants this one: it must be there.
-    pub is_named: bool,
-}
-
+/// `must_be_there`: the user has named this server.
 pub(super) async fn check(
     report: &mut Report,
     config: &Config,
-    asked: &WantedServer,
+    (server, must_be_there): (Option<&str>, bool),
     project: Option<&Project>,
 ) {
     const NAME: &str = "address";
-    let url = match config.server_url(asked.server.as_deref()) {
+    let url = match config.server_url(server) {
         Ok(url) => url,
         Err(error) => {
             let advice = "`spacetime server list` shows those that are saved.";
@@ -49,7 +44,7 @@ pub(super) async fn check(
             return report.error(NAME, error.to_string(), advice);
         }
     };
-    if !check_ping(report, &client, asked.is_named).await {
+    if !check_ping(report, &client, must_be_there).await {
         return;
     }
     check_version(report, &client).await;
@@ -71,7 +66,7 @@ async fn get(client: &Client, path: &str) -> Result<Response, String> {
 }
 
 /// True if a server answers.
-async fn check_ping(report: &mut Report, client: &Client, is_named: bool) -> bool {
+async fn check_ping(report: &mut Report, client: &Client, must_be_there: bool) -> bool {
     const NAME: &str = "ping";
     let url = client.base();
     let (message, advice) = match get(client, "/v1/ping").await {
@@ -84,7 +79,7 @@ async fn check_ping(report: &mut Report, client: &Client, is_named: bool) -> boo
             format!("{url} answers {}: that is no server of this kind", response.status()),
             "Something else listens there. Stop it, or name the server's address with --server.",
         ),
-        Err(_) if is_loopback(url) && !is_named && is_port_free(url).await => {
+        Err(_) if is_loopback(url) && !must_be_there && is_port_free(url).await => {
             let message = format!("no server runs at {url}; the port is free");
             report.warning(NAME, message, "`spacetime start` starts one.");
             return false;

@@ -1,5 +1,6 @@
 //! What a publish says while rows are migrated one by one: it waits for the end, which may take hours.
 
+use std::convert::Infallible;
 use std::time::{Duration, Instant};
 
 use reqwest::{RequestBuilder, Response};
@@ -34,8 +35,6 @@ pub(super) async fn send_and_tell(
     answer
 }
 
-enum Never {}
-
 #[derive(Default)]
 struct Teller {
     /// When it was first seen, and how many rows were done then.
@@ -43,7 +42,7 @@ struct Teller {
 }
 
 impl Teller {
-    async fn tell(&mut self, client: &Client, name: &str) -> Never {
+    async fn tell(&mut self, client: &Client, name: &str) -> Infallible {
         let path = path_of(name);
         let mut interval = INTERVAL;
         loop {
