@@ -90,12 +90,14 @@ impl Client {
                 client.identity = identity;
                 Ok(client)
             }
-            Ok(_) => Err(Error::Protocol(
-                "the first message is not InitialConnection".into(),
-            )),
-            Err(Error::Closed(None)) => Err(Error::Closed(Some(
-                "before its first message; the module may have rejected the client".into(),
-            ))),
+            Ok(_) => {
+                let why = "the first message is not InitialConnection";
+                Err(Error::Protocol(why.into()))
+            }
+            Err(Error::Closed(None)) => {
+                let how = "before its first message; the module may have rejected the client";
+                Err(Error::Closed(Some(how.into())))
+            }
             Err(error) => Err(error),
         }
     }
@@ -122,10 +124,8 @@ impl Client {
 
     /// Reads frames from the socket once, waiting for the first byte.
     fn read_frames(&mut self) -> Result<(), Error> {
-        let mut stream = self
-            .stream
-            .try_clone()
-            .map_err(Error::io("sharing a socket"))?;
+        let stream = self.stream.try_clone();
+        let mut stream = stream.map_err(Error::io("sharing a socket"))?;
         match self.read_frames_from(&mut stream)? {
             Progress::End => Err(Error::Closed(None)),
             Progress::Drained | Progress::More => Ok(()),

@@ -54,19 +54,24 @@ pub enum Received {
     },
 }
 
+/// Takes what arrived.
+pub type OnReceived<'a> = &'a mut dyn FnMut(Received) -> Result<(), Error>;
+
+/// What a connection reads from, and where its answers go.
+pub struct Io<'a> {
+    pub stream: &'a mut dyn Read,
+    /// Scratch space that connections share.
+    pub buffer: &'a mut Vec<u8>,
+    pub out: &'a mut Vec<u8>,
+}
+
 /// One connection's side of a protocol. Writing appends to `out`, which the connection sends.
 pub trait Dialect: Debug + Send {
     /// Writes calls together.
     fn append(&mut self, out: &mut Vec<u8>, calls: &[Call]);
 
     /// Reads once and passes on what arrived; may write answers.
-    fn read(
-        &mut self,
-        stream: &mut dyn Read,
-        buffer: &mut Vec<u8>,
-        out: &mut Vec<u8>,
-        on_received: &mut dyn FnMut(Received) -> Result<(), Error>,
-    ) -> Result<Progress, Error>;
+    fn read(&mut self, io: Io<'_>, on_received: OnReceived<'_>) -> Result<Progress, Error>;
 
     /// Says goodbye, in protocols that do.
     fn append_close(&mut self, out: &mut Vec<u8>);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use mio::net::TcpStream;
 
-use crate::dialect::{Call, Dialect, Outcome, Received};
+use crate::dialect::{Call, Dialect, Io, Outcome, Received};
 use crate::incoming::Progress;
 use crate::ledger::Ledger;
 use crate::measure::Interval;
@@ -310,10 +310,12 @@ impl LoadConnection {
                 };
                 tally.on_received(received, slots, retries)
             };
-            let progress =
-                self.dialect
-                    .read(&mut self.stream, buffer, &mut self.out, &mut on_received)?;
-            match progress {
+            let io = Io {
+                stream: &mut self.stream,
+                buffer,
+                out: &mut self.out,
+            };
+            match self.dialect.read(io, &mut on_received)? {
                 Progress::End => return Err(Error::Closed(None)),
                 Progress::More => {}
                 Progress::Drained => break,

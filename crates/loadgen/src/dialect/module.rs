@@ -1,13 +1,11 @@
 //! Reducer calls by the client protocol over WebSocket, versions 2 and 3 (spec chapter 05).
 
-use std::io::Read;
-
 use lightcone_types::{Encode, Reader};
 use lightcone_wire::{
     skip_server_message, ClientMessage, Protocol, ReducerOutcome, ServerMessage, ServerMessageKind,
 };
 
-use super::{Call, Dialect, Outcome, Received};
+use super::{Call, Dialect, Io, OnReceived, Outcome, Received};
 use crate::incoming::Progress;
 use crate::websocket::WebSocket;
 use crate::Error;
@@ -84,15 +82,10 @@ impl Dialect for Module {
         }
     }
 
-    fn read(
-        &mut self,
-        stream: &mut dyn Read,
-        buffer: &mut Vec<u8>,
-        out: &mut Vec<u8>,
-        on_received: &mut dyn FnMut(Received) -> Result<(), Error>,
-    ) -> Result<Progress, Error> {
+    fn read(&mut self, io: Io<'_>, on_received: OnReceived<'_>) -> Result<Progress, Error> {
         let on_message = |payload: &[u8]| on_message(payload, on_received);
-        self.websocket.read(stream, buffer, out, on_message)
+        self.websocket
+            .read(io.stream, io.buffer, io.out, on_message)
     }
 
     fn append_close(&mut self, out: &mut Vec<u8>) {
@@ -106,10 +99,7 @@ const RESULT_HEAD_BYTES: usize = 1 + 4 + 8;
 const OK_WITHOUT_UPDATE: [u8; 9] = [0; 9];
 
 /// Handles the messages of a payload.
-fn on_message(
-    payload: &[u8],
-    on_received: &mut dyn FnMut(Received) -> Result<(), Error>,
-) -> Result<(), Error> {
+fn on_message(payload: &[u8], on_received: OnReceived<'_>) -> Result<(), Error> {
     let (&tag, mut body) = payload
         .split_first()
         .ok_or_else(|| Error::Protocol("it sent an empty payload".into()))?;
@@ -148,17 +138,21 @@ fn other_message(body: &[u8]) -> Result<(Received, &[u8]), Error> {
         ServerMessageKind::ReducerResult { .. } => {
             let message = ServerMessage::decode(&mut Reader::new(body))?;
             let ServerMessage::ReducerResult {
-                request_id, result, ..
+                request_id: id,
+                result,
+                ..
             } = message
             else {
                 return Err(Error::Protocol("it sent no whole ReducerResult".into()));
             };
-            let outcome = match result {
-                ReducerOutcome::Ok { .. } | ReducerOutcome::OkEmpty => Outcome::Applied,
-                ReducerOutcome::Err(bytes) => Outcome::Refused(ReducerOutcome::error_text(&bytes)),
-                ReducerOutcome::InternalError(text) => Outcome::Failed(text),
-            };
-            Received::Answer(request_id, outcome)
+            Received::Answer(
+                id,
+                match result {
+                    ReducerOutcome::Ok { .. } | ReducerOutcome::OkEmpty => Outcome::Applied,
+                    ReducerOutcome::Err(e) => Outcome::Refused(ReducerOutcome::error_text(&e)),
+                    ReducerOutcome::InternalError(text) => Outcome::Failed(text),
+                },
+            )
         }
         ServerMessageKind::TransactionUpdate { rows } => Received::Update { rows },
         other => {

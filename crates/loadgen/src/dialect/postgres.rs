@@ -4,16 +4,14 @@
 //! sent without waiting for each other; or an interactive transaction of five round trips, and then
 //! they wait in the client, as in front of a pool.
 
-use std::collections::VecDeque;
-use std::io::Read;
-
 use bytes::BytesMut;
 use fallible_iterator::FallibleIterator;
 use postgres_protocol::message::backend::{ErrorResponseBody, Message};
 use postgres_protocol::message::frontend;
 use postgres_protocol::IsNull;
+use std::collections::VecDeque;
 
-use super::{Call, Dialect, Outcome, Received};
+use super::{Call, Dialect, Io, OnReceived, Outcome, Received};
 use crate::incoming::{Incoming, Progress};
 use crate::Error;
 
@@ -165,11 +163,8 @@ impl Postgres {
 
     /// A statement is answered: the outcome of its call, or nothing if more statements follow.
     fn on_ready(&mut self) -> Result<Option<(u32, Outcome)>, Error> {
-        let Some(&call) = self.calls.front() else {
-            return Err(Error::Protocol(
-                "it sent an answer without a request".into(),
-            ));
-        };
+        let no_request = || Error::Protocol("it sent an answer without a request".into());
+        let call = *self.calls.front().ok_or_else(no_request)?;
         let answer = std::mem::take(&mut self.answer);
         let outcome = match self.transfer {
             PostgresTransfer::Function => Some(function_outcome(answer)?),
@@ -328,16 +323,10 @@ impl Dialect for Postgres {
         self.hand_over(out);
     }
 
-    fn read(
-        &mut self,
-        stream: &mut dyn Read,
-        buffer: &mut Vec<u8>,
-        out: &mut Vec<u8>,
-        on_received: &mut dyn FnMut(Received) -> Result<(), Error>,
-    ) -> Result<Progress, Error> {
+    fn read(&mut self, io: Io<'_>, on_received: OnReceived<'_>) -> Result<Progress, Error> {
         let input = &mut self.input;
         // The parser keeps what is incomplete.
-        let progress = Incoming::default().read(stream, buffer, 0, |bytes| {
+        let progress = Incoming::default().read(io.stream, io.buffer, 0, |bytes| {
             input.extend_from_slice(bytes);
             Ok(bytes.len())
         })?;
@@ -346,7 +335,7 @@ impl Dialect for Postgres {
                 on_received(Received::Answer(request_id, outcome))?;
             }
         }
-        self.hand_over(out);
+        self.hand_over(io.out);
         Ok(progress)
     }
 
