@@ -9,7 +9,7 @@ use lightcone_wire::{payload, ClientMessage, Protocol, ServerMessage};
 
 use crate::address::{connect, for_event_loop, Address};
 use crate::handshake::Handshake;
-use crate::incoming::Progress;
+use crate::incoming::{Io, Progress};
 use crate::websocket::WebSocket;
 use crate::Error;
 
@@ -139,8 +139,12 @@ impl Client {
             received.extend(payload::decode_messages(protocol, &body)?);
             Ok(())
         };
-        let (buffer, out) = (&mut self.buffer, &mut self.out);
-        let progress = self.websocket.read(stream, buffer, out, on_message)?;
+        let io = Io {
+            stream,
+            buffer: &mut self.buffer,
+            out: &mut self.out,
+        };
+        let progress = self.websocket.read(io, on_message)?;
         self.flush()?;
         Ok(progress)
     }

@@ -7,9 +7,8 @@ pub mod module;
 pub mod postgres;
 
 use std::fmt::Debug;
-use std::io::Read;
 
-use crate::incoming::Progress;
+use crate::incoming::{Io, Progress};
 use crate::Error;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,14 +55,6 @@ pub enum Received {
 
 /// Takes what arrived.
 pub type OnReceived<'a> = &'a mut dyn FnMut(Received) -> Result<(), Error>;
-
-/// What a connection reads from, and where its answers go.
-pub struct Io<'a> {
-    pub stream: &'a mut dyn Read,
-    /// Scratch space that connections share.
-    pub buffer: &'a mut Vec<u8>,
-    pub out: &'a mut Vec<u8>,
-}
 
 /// One connection's side of a protocol. Writing appends to `out`, which the connection sends.
 pub trait Dialect: Debug + Send {

@@ -34,8 +34,9 @@ impl Handshake<'_> {
             .token
             .map(|token| format!("Authorization: Bearer {token}\r\n"));
         format!(
-            "GET {prefix}{path} HTTP/1.1\r\nHost: {host}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
-             Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {HANDSHAKE_KEY}\r\n{}{}\r\n",
+            "GET {prefix}{path} HTTP/1.1\r\nHost: {host}\r\nConnection: Upgrade\r\n\
+             Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+             Sec-WebSocket-Key: {HANDSHAKE_KEY}\r\n{}{}\r\n",
             protocol.unwrap_or_default(),
             token.unwrap_or_default(),
         )

@@ -53,7 +53,8 @@ impl Ledger {
         if counts != (accounts, accounts) {
             let (before, after) = counts;
             return failed(format!(
-                "{accounts} accounts are in the ledger, {before} were there before and {after} after"
+                "{accounts} accounts are in the ledger, {before} were there before and {after} \
+                 after"
             ));
         }
         let sum = |balances: &[i64]| balances.iter().map(|&b| i128::from(b)).sum::<i128>();

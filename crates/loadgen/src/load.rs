@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use mio::net::TcpStream;
 
-use crate::dialect::{Call, Dialect, Io, Outcome, Received};
-use crate::incoming::Progress;
+use crate::dialect::{Call, Dialect, Outcome, Received};
+use crate::incoming::{Io, Progress};
 use crate::ledger::Ledger;
 use crate::measure::Interval;
 use crate::Error;

@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use crate::incoming::{Incoming, Progress};
+use crate::incoming::{Incoming, Io, Progress};
 use crate::Error;
 
 const OP_CONTINUATION: u8 = 0;
@@ -132,16 +132,14 @@ impl WebSocket {
     /// Reads once and hands over every complete message. Pings are answered in `out`.
     pub fn read(
         &mut self,
-        stream: &mut dyn Read,
-        buffer: &mut Vec<u8>,
-        out: &mut Vec<u8>,
+        io: Io<'_>,
         mut on_message: impl FnMut(&[u8]) -> Result<(), Error>,
     ) -> Result<Progress, Error> {
         let (incoming, masks) = (&mut self.incoming, &mut self.masks);
-        read_events(incoming, &mut self.message, stream, buffer, |event| {
+        read_events(incoming, &mut self.message, io.stream, io.buffer, |event| {
             match event {
                 Event::Message(payload) => on_message(payload)?,
-                Event::Ping(payload) => append_bytes(out, OP_PONG, masks, payload),
+                Event::Ping(payload) => append_bytes(io.out, OP_PONG, masks, payload),
                 Event::Close(how) => return Err(Error::Closed(how)),
             }
             Ok(())

@@ -1,7 +1,7 @@
 //! The binary frames of the RPC server `sqlite_batched_rpc` over WebSocket (spec chapter 09 §13).
 
-use super::{Call, Dialect, Io, OnReceived, Outcome, Received};
-use crate::incoming::Progress;
+use super::{Call, Dialect, OnReceived, Outcome, Received};
+use crate::incoming::{Io, Progress};
 use crate::websocket::WebSocket;
 use crate::Error;
 
@@ -35,8 +35,7 @@ impl Dialect for Batched {
 
     fn read(&mut self, io: Io<'_>, on_received: OnReceived<'_>) -> Result<Progress, Error> {
         let on_message = |payload: &[u8]| on_answers(payload, on_received);
-        self.websocket
-            .read(io.stream, io.buffer, io.out, on_message)
+        self.websocket.read(io, on_message)
     }
 
     fn append_close(&mut self, out: &mut Vec<u8>) {

@@ -5,10 +5,10 @@ use std::io::Write;
 
 use serde::Deserialize;
 
-use super::{Call, Dialect, Io, OnReceived, Outcome, Received};
+use super::{Call, Dialect, OnReceived, Outcome, Received};
 use crate::address::Address;
 use crate::http::{self, Response};
-use crate::incoming::{Incoming, Progress};
+use crate::incoming::{Incoming, Io, Progress};
 use crate::Error;
 
 /// The beginning of an RPC server's error after which it is unknown whether the call took place.

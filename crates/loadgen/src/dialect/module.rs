@@ -5,8 +5,8 @@ use lightcone_wire::{
     skip_server_message, ClientMessage, Protocol, ReducerOutcome, ServerMessage, ServerMessageKind,
 };
 
-use super::{Call, Dialect, Io, OnReceived, Outcome, Received};
-use crate::incoming::Progress;
+use super::{Call, Dialect, OnReceived, Outcome, Received};
+use crate::incoming::{Io, Progress};
 use crate::websocket::WebSocket;
 use crate::Error;
 
@@ -84,8 +84,7 @@ impl Dialect for Module {
 
     fn read(&mut self, io: Io<'_>, on_received: OnReceived<'_>) -> Result<Progress, Error> {
         let on_message = |payload: &[u8]| on_message(payload, on_received);
-        self.websocket
-            .read(io.stream, io.buffer, io.out, on_message)
+        self.websocket.read(io, on_message)
     }
 
     fn append_close(&mut self, out: &mut Vec<u8>) {
@@ -138,21 +137,17 @@ fn other_message(body: &[u8]) -> Result<(Received, &[u8]), Error> {
         ServerMessageKind::ReducerResult { .. } => {
             let message = ServerMessage::decode(&mut Reader::new(body))?;
             let ServerMessage::ReducerResult {
-                request_id: id,
-                result,
-                ..
+                request_id, result, ..
             } = message
             else {
                 return Err(Error::Protocol("it sent no whole ReducerResult".into()));
             };
-            Received::Answer(
-                id,
-                match result {
-                    ReducerOutcome::Ok { .. } | ReducerOutcome::OkEmpty => Outcome::Applied,
-                    ReducerOutcome::Err(e) => Outcome::Refused(ReducerOutcome::error_text(&e)),
-                    ReducerOutcome::InternalError(text) => Outcome::Failed(text),
-                },
-            )
+            let outcome = match result {
+                ReducerOutcome::Ok { .. } | ReducerOutcome::OkEmpty => Outcome::Applied,
+                ReducerOutcome::Err(bytes) => Outcome::Refused(ReducerOutcome::error_text(&bytes)),
+                ReducerOutcome::InternalError(text) => Outcome::Failed(text),
+            };
+            Received::Answer(request_id, outcome)
         }
         ServerMessageKind::TransactionUpdate { rows } => Received::Update { rows },
         other => {

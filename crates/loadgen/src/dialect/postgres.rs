@@ -4,15 +4,16 @@
 //! sent without waiting for each other; or an interactive transaction of five round trips, and then
 //! they wait in the client, as in front of a pool.
 
+use std::collections::VecDeque;
+
 use bytes::BytesMut;
 use fallible_iterator::FallibleIterator;
 use postgres_protocol::message::backend::{ErrorResponseBody, Message};
 use postgres_protocol::message::frontend;
 use postgres_protocol::IsNull;
-use std::collections::VecDeque;
 
-use super::{Call, Dialect, Io, OnReceived, Outcome, Received};
-use crate::incoming::{Incoming, Progress};
+use super::{Call, Dialect, OnReceived, Outcome, Received};
+use crate::incoming::{Incoming, Io, Progress};
 use crate::Error;
 
 /// How a transfer is done.
@@ -382,18 +383,25 @@ mod tests {
     }
 
     /// Lets the connection read, and returns what it received and what it wrote.
-    fn read(postgres: &mut Postgres, bytes: &[u8]) -> (Vec<Received>, Vec<u8>) {
+    fn try_read(postgres: &mut Postgres, bytes: &[u8]) -> Result<(Vec<Received>, Vec<u8>), Error> {
         let (mut received, mut out, mut buffer) = (vec![], vec![], vec![0; 16]);
         let mut stream = bytes;
         while !stream.is_empty() {
-            postgres
-                .read(&mut stream, &mut buffer, &mut out, &mut |one| {
-                    received.push(one);
-                    Ok(())
-                })
-                .unwrap();
+            let io = Io {
+                stream: &mut stream,
+                buffer: &mut buffer,
+                out: &mut out,
+            };
+            postgres.read(io, &mut |one| {
+                received.push(one);
+                Ok(())
+            })?;
         }
-        (received, out)
+        Ok((received, out))
+    }
+
+    fn read(postgres: &mut Postgres, bytes: &[u8]) -> (Vec<Received>, Vec<u8>) {
+        try_read(postgres, bytes).unwrap()
     }
 
     #[test]
@@ -443,12 +451,7 @@ mod tests {
             ]
         );
         assert!(out.is_empty());
-        let stray = postgres.read(
-            &mut &ready()[..],
-            &mut vec![0; 16],
-            &mut vec![],
-            &mut |_| Ok(()),
-        );
+        let stray = try_read(&mut postgres, &ready());
         assert!(stray.is_err(), "an answer to nothing");
     }
 
@@ -518,10 +521,7 @@ mod tests {
         let mut postgres = Postgres::new(PostgresTransfer::Function, 1);
         postgres.append(&mut vec![], &[CALL]);
         let bytes = failure("57P01", "terminating connection");
-        let ended = postgres.read(&mut &bytes[..], &mut vec![0; 99], &mut vec![], &mut |_| {
-            Ok(())
-        });
-        let text = ended.unwrap_err().to_string();
+        let text = try_read(&mut postgres, &bytes).unwrap_err().to_string();
         assert!(text.contains("57P01 terminating connection"), "{text}");
     }
 }
