@@ -71,7 +71,10 @@ pub fn run(args: Args) -> Result<()> {
     scheduling::apply(config.threads.scheduling);
 
     let program = std::env::current_exe();
-    let program = program.map_or_else(|_| super::PROGRAM.into(), |p| p.display().to_string());
+    let program = program.map_or_else(
+        |_| "spacetimedb-standalone".into(),
+        |p| p.display().to_string(),
+    );
     result!("{program} version: {}", env!("CARGO_PKG_VERSION"));
     result!("{program} path: {program}");
     result!("database running in data directory {}", data_dir.display());
