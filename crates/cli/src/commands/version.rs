@@ -105,14 +105,25 @@ pub fn run(context: &mut Context, args: Args) -> Result<()> {
         Some(Command::Use { version }) => Some(version),
         Some(Command::Upgrade) => bail!(
             "LC0883",
-            "there is no place that versions are downloaded from. Get or build the two programs of the one that you want, then \
-             `spacetime version install VERSION --from DIR --use`.",
+            "there is no place that versions are downloaded from. Get or build the two programs \
+             of the one that you want, then `spacetime version install VERSION --from DIR --use`.",
         ),
-        Some(Command::Install { version, from, use_it, yes, .. }) => {
+        Some(Command::Install {
+            version,
+            from,
+            use_it,
+            yes,
+            ..
+        }) => {
             install::install(paths, &version, from.as_deref(), yes)?;
             use_it.then_some(version)
         }
-        Some(Command::Link { version, directory, use_it, yes }) => {
+        Some(Command::Link {
+            version,
+            directory,
+            use_it,
+            yes,
+        }) => {
             install::link_to(paths, &version, &directory, yes)?;
             use_it.then_some(version)
         }

@@ -30,19 +30,43 @@ impl Tools {
             true => "Run an SQL statement; SELECT, INSERT, UPDATE and DELETE",
             false => "Run an SQL query: a SELECT",
         };
-        #[rustfmt::skip]
         let tools = [
-            ("list_databases", "List databases", "The databases of the login, with their names", json!({})),
-            ("ping", "Ping", "Is the server there?", json!({ "message": text("comes back") })),
-            ("get_schema", "Schema", "Tables, types, reducers and other functions of the database's module", json!({})),
+            (
+                "list_databases",
+                "List databases",
+                "The databases of the login, with their names",
+                json!({}),
+            ),
+            (
+                "ping",
+                "Ping",
+                "Is the server there?",
+                json!({ "message": text("comes back") }),
+            ),
+            (
+                "get_schema",
+                "Schema",
+                "Tables, types, reducers and other functions of the database's module",
+                json!({}),
+            ),
             ("sql", "SQL", sql, json!({ "sql": text("one statement") })),
-            ("call", "Call a reducer", "Run a reducer, a transaction of the module", json!({
-                "reducer": text("its name"),
-                "args": { "type": "array", "description": "its arguments" },
-            })),
-            ("logs", "Logs", "The last lines of the module's log, as JSON", json!({
-                "num_lines": { "type": "integer", "description": "how many lines, counted from the end" },
-            })),
+            (
+                "call",
+                "Call a reducer",
+                "Run a reducer, a transaction of the module",
+                json!({
+                    "reducer": text("its name"),
+                    "args": { "type": "array", "description": "its arguments" },
+                }),
+            ),
+            (
+                "logs",
+                "Logs",
+                "The last lines of the module's log, as JSON",
+                json!({
+                    "num_lines": { "type": "integer", "description": "how many lines, counted from the end" },
+                }),
+            ),
         ];
         let is_offered = |name: &str| match name {
             "list_databases" => self.database.is_none(),
