@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use lightcone_schema::{ModuleDef, RawVersion, SequentialIds, TableSchema, ViewDef};
 use lightcone_types::bsatn::Encode;
-use lightcone_types::{AlgebraicType, ConstraintId, IndexId, TableId};
+use lightcone_types::AlgebraicType;
 
-use super::column_row;
+use super::without_ids;
 use crate::datastore::Datastore;
 use crate::error::DatastoreError;
 use crate::system as st;
@@ -40,41 +40,22 @@ impl Datastore {
         def: &ViewDef,
         has_keys: bool,
     ) -> Result<(), DatastoreError> {
-        // The ids in there are not the ones that the catalog gives.
-        let mut schema = def.to_backing_schema(has_keys, &mut SequentialIds::default());
-        schema.id = TableId(0);
-        schema.id = self.put_table_row(&schema)?;
-        let id = schema.id;
-        self.put_table_accessor(&schema.name, &def.source_name)?;
+        let schema = def.to_backing_schema(has_keys, &mut SequentialIds::default());
+        let mut schema = without_ids(schema);
+        self.put_table(&mut schema, &[])?;
         let view = row![
             0_u32,
             schema.name,
-            Some(id.0),
+            Some(schema.id.0),
             // Whatever the view's access is; the table's says it (02 §10.3).
             true,
             def.is_anonymous
         ];
-        let view_id = self.put_with_id(st::ST_VIEW_ID, &view)?;
+        let view_id = self.put_with_id(st::ST_VIEW_ID, 0, &view)?;
         if let Some(view) = &mut schema.view {
             view.id = view_id;
         }
         self.put_view_parts(view_id, def)?;
-        for (position, column) in schema.columns.iter().enumerate() {
-            let row = column_row(id, position, &column.name, &column.ty);
-            self.put(st::ST_COLUMN_ID, &row)?;
-            if let Some(accessor) = &column.accessor {
-                let row = row![schema.name, column.name, accessor];
-                self.put(st::ST_COLUMN_ACCESSOR_ID, &row)?;
-            }
-        }
-        for index in &mut schema.indexes {
-            index.id = IndexId(0);
-            index.id = self.put_index(id, index)?;
-        }
-        for constraint in &mut schema.constraints {
-            constraint.id = ConstraintId(0);
-            constraint.id = self.put_constraint(id, constraint)?;
-        }
         self.create(TableState::new(Arc::new(schema), |sequence| sequence.start));
         Ok(())
     }

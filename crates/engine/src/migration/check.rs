@@ -48,7 +48,7 @@ impl Datastore {
             return Ok(());
         };
         let (schema, def) = (self.stored_table(table)?, table_of(new, table)?);
-        let sequence = part(&def.sequences, |s| &s.name, "sequence", sequence)?;
+        let sequence = part(&def.sequences, sequence)?;
         let table = &self.state(schema.id)?.table;
         let position = usize::from(sequence.column.0);
         let Some(column) = def.columns.get(position) else {
