@@ -6,8 +6,6 @@
 
 #![forbid(unsafe_code)]
 
-#[macro_use]
-mod row_of_fields;
 mod apply;
 mod backfill;
 mod catalog;

@@ -87,12 +87,10 @@ impl Sequence {
     /// This one, going on from a value; none if it never issues that.
     pub fn from(&self, value: i128) -> Option<Sequence> {
         self.range().contains(&value).then(|| Sequence {
-            schema: self.schema.clone(),
-            column_bytes: self.column_bytes,
-            column_range: self.column_range,
             value,
             allocated: value,
             unsaved: true,
+            ..self.clone()
         })
     }
 

@@ -7,7 +7,7 @@ use lightcone_schema::{
     TableSchema, UniqueConstraintDef,
 };
 use lightcone_table::RowId;
-use lightcone_types::bsatn::{Encode, Reader};
+use lightcone_types::bsatn::{Decode, Encode};
 use lightcone_types::{AlgebraicType, ColId, TableId, TypeRef};
 
 use crate::catalog::schema_of;
@@ -123,9 +123,9 @@ impl Datastore {
         ];
         let state = self.create_table(&keyed(STATE, &state))?;
         let slot = self.slot(state)?;
-        let head = row![record.started_us, record.program_kind];
-        self.insert_found(slot, &row![HEAD, head], &mut Vec::new())?;
-        self.insert_found(slot, &row![PROGRAM, record.program], &mut Vec::new())?;
+        let head = (record.started_us, record.program_kind).to_vec();
+        self.insert_found(slot, &(HEAD, head).to_vec(), &mut Vec::new())?;
+        self.insert_found(slot, &(PROGRAM, &record.program).to_vec(), &mut Vec::new())?;
         for (table, _) in plan.set_aside() {
             let (old, new) = (
                 self.stored_table(table)?,
@@ -141,10 +141,10 @@ impl Datastore {
     /// The backfill that goes on in this database.
     pub fn backfill_record(&self) -> Option<BackfillRecord> {
         let (head, program) = (self.backfill_value(HEAD)?, self.backfill_value(PROGRAM)?);
-        let mut head = Reader::new(&head);
+        let (started_us, program_kind) = Decode::from_slice(&head).ok()?;
         Some(BackfillRecord {
-            started_us: head.read_i64().ok()?,
-            program_kind: head.read_u8().ok()?,
+            started_us,
+            program_kind,
             program,
         })
     }
@@ -154,9 +154,8 @@ impl Datastore {
         let table = &table.table;
         let index = table.indexes().first()?;
         let found = index.find_point(table.rows(), table.layout(), &[key]);
-        let mut row = Reader::new(table.row(found.ok()??));
-        row.read_u8().ok()?;
-        row.read_bytes().ok().map(<[u8]>::to_vec)
+        let (_, value): (u8, Vec<u8>) = Decode::from_slice(table.row(found.ok()??)).ok()?;
+        Some(value)
     }
 
     /// Whether there are tables of a backfill, also of one that has ended.

@@ -10,7 +10,7 @@ use lightcone_schema::{
     ConstraintSchema, IndexAlgorithm, IndexSchema, ModuleDef, ScheduleSchema, SequenceSchema,
     SequentialIds, TableDef, TableSchema,
 };
-use lightcone_types::bsatn::{Decode, Encode, Reader};
+use lightcone_types::bsatn::{Decode, Encode};
 use lightcone_types::{
     ColId, ConstraintId, DecodeError, Hash, Identity, IndexId, ScheduleId, SequenceId, TableId,
 };
@@ -36,72 +36,63 @@ const MODULE_VERSION: &str = "0.0.1";
 
 impl ModuleRecord {
     fn encode(&self) -> Vec<u8> {
-        row![
-            self.database_identity,
-            self.owner_identity,
-            self.program_kind,
-            self.program_hash,
-            self.program,
-            MODULE_VERSION,
-        ]
+        let identities = (self.database_identity, self.owner_identity);
+        let program = (self.program_kind, self.program_hash, &self.program);
+        (identities, program, MODULE_VERSION).to_vec()
     }
 
     fn decode(row: &[u8]) -> Result<ModuleRecord, DecodeError> {
-        let reader = &mut Reader::new(row);
+        let (database_identity, owner_identity, program_kind, program_hash, program) =
+            Decode::from_slice(row)?;
         Ok(ModuleRecord {
-            database_identity: Identity::decode(reader)?,
-            owner_identity: Identity::decode(reader)?,
-            program_kind: reader.read_u8()?,
-            program_hash: Hash::decode(reader)?,
-            program: reader.read_bytes()?.to_vec(),
+            database_identity,
+            owner_identity,
+            program_kind,
+            program_hash,
+            program,
         })
     }
 }
 
 pub(crate) fn sequence_row(table: TableId, sequence: &SequenceSchema, allocated: i128) -> Vec<u8> {
-    row![
-        sequence.id.0,
-        sequence.name,
-        table.0,
-        sequence.column.0,
+    let row = (
+        sequence.id,
+        &sequence.name,
+        table,
+        sequence.column,
         sequence.increment,
         sequence.start,
         sequence.min_value,
         sequence.max_value,
         allocated,
-    ]
+    );
+    row.to_vec()
 }
 
 fn table_row(schema: &TableSchema) -> Vec<u8> {
-    let primary_key = schema.primary_key.map(|column| vec![column.0]);
-    row![
-        schema.id.0,
-        schema.name,
-        schema.kind.as_str(),
-        schema.access.as_str(),
-        primary_key
-    ]
+    let (kind, access) = (schema.kind.as_str(), schema.access.as_str());
+    let primary_key = schema.primary_key.map(|column| vec![column]);
+    (schema.id, &schema.name, kind, access, primary_key).to_vec()
 }
 
 fn schedule_row(table: TableId, schedule: &ScheduleSchema) -> Vec<u8> {
-    let (id, at) = (schedule.id.0, schedule.at_column.0);
-    row![id, table.0, schedule.function_name, schedule.name, at]
+    let names = (&schedule.function_name, &schedule.name);
+    (schedule.id, table, names, schedule.at_column).to_vec()
 }
 
 fn index_row(table: TableId, index: &IndexSchema) -> Vec<u8> {
-    let columns = |columns: &[ColId]| columns.iter().map(|c| c.0).collect::<Vec<u16>>();
-    let mut row = row![index.id.0, table.0, index.name];
-    row.extend(match &index.algorithm {
-        IndexAlgorithm::BTree(list) => row![1_u8, columns(list)],
-        IndexAlgorithm::Direct(column) => row![2_u8, column.0],
-        IndexAlgorithm::Hash(list) => row![3_u8, columns(list)],
-    });
+    let mut row = (index.id, table, &index.name).to_vec();
+    match &index.algorithm {
+        IndexAlgorithm::BTree(columns) => (1_u8, columns).encode(&mut row),
+        IndexAlgorithm::Direct(column) => (2_u8, column).encode(&mut row),
+        IndexAlgorithm::Hash(columns) => (3_u8, columns).encode(&mut row),
+    }
     row
 }
 
 fn constraint_row(table: TableId, constraint: &ConstraintSchema) -> Vec<u8> {
-    let columns: Vec<u16> = constraint.columns.iter().map(|c| c.0).collect();
-    row![constraint.id.0, constraint.name, table.0, 1_u8, columns]
+    let (id, name, columns) = (constraint.id, &constraint.name, &constraint.columns);
+    (id, name, table, 1_u8, columns).to_vec()
 }
 
 /// A table before it and its parts have ids: they get them when they are [put](Datastore::put_table) into the catalog.
@@ -177,7 +168,7 @@ impl Datastore {
         table: TableId,
         sql: &str,
     ) -> Result<(), DatastoreError> {
-        let row = row![table.0, sql];
+        let row = (table, sql).to_vec();
         self.put(st::ST_ROW_LEVEL_SECURITY_ID, &row).map(drop)
     }
 
@@ -209,7 +200,7 @@ impl Datastore {
     ) -> Result<TableId, DatastoreError> {
         let id = self.put_with_id(st::ST_TABLE_ID, schema.id.0, &table_row(schema))?;
         if let Some(accessor) = &schema.accessor {
-            self.put(st::ST_TABLE_ACCESSOR_ID, &row![schema.name, accessor])?;
+            self.put(st::ST_TABLE_ACCESSOR_ID, &(&schema.name, accessor).to_vec())?;
         }
         Ok(TableId(id))
     }
@@ -218,10 +209,10 @@ impl Datastore {
     pub(crate) fn put_columns(&mut self, schema: &TableSchema) -> Result<(), DatastoreError> {
         for (position, column) in schema.columns.iter().enumerate() {
             let ty = column.ty.to_vec();
-            let row = row![schema.id.0, position as u16, column.name, ty];
+            let row = (schema.id, position as u16, &column.name, ty).to_vec();
             self.put(st::ST_COLUMN_ID, &row)?;
             if let Some(accessor) = &column.accessor {
-                let row = row![schema.name, column.name, accessor];
+                let row = (&schema.name, &column.name, accessor).to_vec();
                 self.put(st::ST_COLUMN_ACCESSOR_ID, &row)?;
             }
         }
@@ -241,13 +232,13 @@ impl Datastore {
             schedule.id = ScheduleId(id);
         }
         if schema.is_event {
-            self.put(st::ST_EVENT_TABLE_ID, &row![table.0])?;
+            self.put(st::ST_EVENT_TABLE_ID, &table.to_vec())?;
         }
         for index in &mut schema.indexes {
             let row = index_row(table, index);
             index.id = IndexId(self.put_with_id(st::ST_INDEX_ID, index.id.0, &row)?);
             if let Some(accessor) = &index.accessor {
-                self.put(st::ST_INDEX_ACCESSOR_ID, &row![index.name, accessor])?;
+                self.put(st::ST_INDEX_ACCESSOR_ID, &(&index.name, accessor).to_vec())?;
             }
         }
         for constraint in &mut schema.constraints {

@@ -43,14 +43,9 @@ impl Datastore {
         let schema = def.to_backing_schema(has_keys, &mut SequentialIds::default());
         let mut schema = without_ids(schema);
         self.put_table(&mut schema, &[])?;
-        let view = row![
-            0_u32,
-            schema.name,
-            Some(schema.id.0),
-            // Whatever the view's access is; the table's says it (02 §10.3).
-            true,
-            def.is_anonymous
-        ];
+        // Public whatever the view's access is; the table's says it (02 §10.3).
+        let (name, table, is_public) = (&schema.name, Some(schema.id), true);
+        let view = (0_u32, name, table, is_public, def.is_anonymous).to_vec();
         let view_id = self.put_with_id(st::ST_VIEW_ID, 0, &view)?;
         if let Some(view) = &mut schema.view {
             view.id = view_id;
@@ -73,13 +68,13 @@ impl Datastore {
         for (position, column) in def.columns.iter().enumerate() {
             let ty = declared.get(position).map(|field| &field.algebraic_type);
             let ty = ty.unwrap_or(&column.ty);
-            let row = row![view, position as u16, column.name, ty.to_vec()];
+            let row = (view, position as u16, &column.name, ty.to_vec()).to_vec();
             self.put(st::ST_VIEW_COLUMN_ID, &row)?;
         }
         for (position, param) in def.params.elements.iter().enumerate() {
             let name = param.name().unwrap_or_default();
             let ty = param.algebraic_type.to_vec();
-            let row = row![view, position as u16, name, ty];
+            let row = (view, position as u16, name, ty).to_vec();
             self.put(st::ST_VIEW_PARAM_ID, &row)?;
         }
         Ok(())
