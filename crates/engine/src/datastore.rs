@@ -361,10 +361,7 @@ impl Datastore {
     /// # Errors
     /// No transaction; no such table.
     pub fn row_count(&self, table: TableId) -> Result<u64, DatastoreError> {
-        self.require_transaction()?;
-        let table = &self.state(table)?.table;
-        self.note_read(table);
-        Ok(table.rows().row_count())
+        Ok(self.read_table(table)?.rows().row_count())
     }
 
     /// An index with its table.

@@ -59,12 +59,13 @@ impl Datastore {
                     moved.remove(&key);
                     continue;
                 }
-                ChangeKind::Delete => match table.put_back(change.row, transaction.old(change)) {
+                ChangeKind::Delete => match table.put_back(change.row, transaction.old(change.old))
+                {
                     Ok(Inserted::New(id) | Inserted::Same(id)) => id,
                     Err(error) => panic!("a deleted row fits back into its table: {error}"),
                 },
                 ChangeKind::Replace => table
-                    .replace(row, transaction.old(change))
+                    .replace(row, transaction.old(change.old))
                     .expect("the old image of a row fits back into its table"),
             };
             if back == change.row {

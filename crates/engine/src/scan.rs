@@ -140,6 +140,23 @@ fn range_part(
 
 /// Scans in parts append rows of up to `bytes_max` bytes, at least one, to the empty buffer `out`.
 impl Datastore {
+    /// A table that a call reads in the open transaction.
+    pub(crate) fn read_table(&self, table: TableId) -> Result<&Table, DatastoreError> {
+        self.require_transaction()?;
+        let table = &self.state(table)?.table;
+        self.note_read(table);
+        Ok(table)
+    }
+
+    /// The same by an index.
+    #[inline]
+    fn read_index(&self, index: IndexId) -> Result<(&Table, &Index), DatastoreError> {
+        self.require_transaction()?;
+        let found = self.index(index)?;
+        self.note_read(found.0);
+        Ok(found)
+    }
+
     /// Begins a scan of all visible rows.
     ///
     /// # Errors
@@ -151,9 +168,7 @@ impl Datastore {
         bytes_max: usize,
         out: &mut RowBuffer,
     ) -> Result<(), DatastoreError> {
-        self.require_transaction()?;
-        let table = &self.state(table)?.table;
-        self.note_read(table);
+        let table = self.read_table(table)?;
         if let Some(last) = table_part(table, None, Part::new(table, bytes_max, out)) {
             scan.stopped(table, last, Kind::Table, [&[]; 3]);
         }
@@ -173,9 +188,7 @@ impl Datastore {
         bytes_max: usize,
         out: &mut RowBuffer,
     ) -> Result<(), DatastoreError> {
-        self.require_transaction()?;
-        let found = self.index(index)?;
-        self.note_read(found.0);
+        let found = self.read_index(index)?;
         let part = Part::new(found.0, bytes_max, out);
         if let Some(last) = point_part(found, point, None, part)? {
             scan.stopped(found.0, last, Kind::Point(index), [point, &[], &[]]);
@@ -195,9 +208,7 @@ impl Datastore {
         bytes_max: usize,
         out: &mut RowBuffer,
     ) -> Result<(), DatastoreError> {
-        self.require_transaction()?;
-        let found = self.index(index)?;
-        self.note_read(found.0);
+        let found = self.read_index(index)?;
         let part = Part::new(found.0, bytes_max, out);
         if let Some(last) = range_part(found, range, None, part)? {
             let kind = Kind::Range {
@@ -253,9 +264,7 @@ impl Datastore {
     /// # Errors
     /// As [`Datastore::begin_scan`].
     pub fn scan(&self, table: TableId, out: &mut RowBuffer) -> Result<(), DatastoreError> {
-        self.require_transaction()?;
-        let table = &self.state(table)?.table;
-        self.note_read(table);
+        let table = self.read_table(table)?;
         let rows = table.rows();
         rows.for_each(|_, row| out.push_row(row));
         out.finish();
@@ -273,9 +282,7 @@ impl Datastore {
         point: &[u8],
         out: &mut RowBuffer,
     ) -> Result<(), DatastoreError> {
-        self.require_transaction()?;
-        let (table, index) = self.index(index)?;
-        self.note_read(table);
+        let (table, index) = self.read_index(index)?;
         index.for_point(table.rows(), table.layout(), point, |id| {
             out.push_row(table.row(id))
         })?;
@@ -293,9 +300,7 @@ impl Datastore {
         range: RangeBounds<'_>,
         out: &mut RowBuffer,
     ) -> Result<(), DatastoreError> {
-        self.require_transaction()?;
-        let (table, index) = self.index(index)?;
-        self.note_read(table);
+        let (table, index) = self.read_index(index)?;
         index.for_range(table.rows(), table.layout(), range, |id| {
             out.push_row(table.row(id))
         })?;

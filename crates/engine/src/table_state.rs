@@ -57,6 +57,12 @@ impl TableState {
         self.watched | self.is_read
     }
 
+    /// Commits look at its net change, not only at what is in it then.
+    #[inline]
+    pub fn is_told(&self) -> bool {
+        self.is_wanted() || self.schedule.is_some() || self.table.schema.is_event
+    }
+
     /// Notes how much is in the table.
     #[inline]
     pub fn count_rows(&self) {

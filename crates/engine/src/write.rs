@@ -96,6 +96,37 @@ impl Datastore {
         let length = self.at(slot).table.layout().validate(row)?;
         self.require_room(length)?;
         let row = &row[..length];
+        self.with_sequences(slot, row, generated, |state, transaction, clock, row| {
+            match insert_row(state, row)? {
+                // Nothing knows of the row yet, so it goes as it came.
+                Inserted::New(id) if comes_too_late(state, row, clock) => {
+                    state.table.delete(id);
+                    return Err(DatastoreError::ScheduleDelayTooLong);
+                }
+                Inserted::New(id) => {
+                    transaction.inserted_bytes += length;
+                    transaction.note(slot, id, ChangeKind::Insert, &[]);
+                }
+                Inserted::Same(_) => {}
+            }
+            Ok(())
+        })
+    }
+
+    /// Stores a row with what its sequences give for zeros, which is appended to `generated` unless that fails.
+    #[inline]
+    fn with_sequences(
+        &mut self,
+        slot: TableSlot,
+        row: &[u8],
+        generated: &mut Vec<u8>,
+        store: impl FnOnce(
+            &mut TableState,
+            &mut Transaction,
+            &Clock,
+            &[u8],
+        ) -> Result<(), DatastoreError>,
+    ) -> Result<(), DatastoreError> {
         let Datastore {
             tables,
             transaction,
@@ -111,26 +142,11 @@ impl Datastore {
         if are_unsaved {
             transaction.save_sequences_of(slot, state);
         }
-        let result = insert_row(state, row);
-        let outcome = match result {
-            // Nothing knows of the row yet, so it goes as it came.
-            Ok(Inserted::New(id)) if comes_too_late(state, row, clock) => {
-                state.table.delete(id);
-                generated.truncate(first_generated);
-                Err(DatastoreError::ScheduleDelayTooLong)
-            }
-            Ok(Inserted::New(id)) => {
-                transaction.inserted_bytes += length;
-                transaction.note(slot, id, ChangeKind::Insert, &[]);
-                Ok(())
-            }
-            Ok(Inserted::Same(_)) => Ok(()),
-            Err(error) => {
-                generated.truncate(first_generated);
-                Err(error)
-            }
-        };
+        let outcome = store(state, transaction, clock, row);
         transaction.row = scratch;
+        if outcome.is_err() {
+            generated.truncate(first_generated);
+        }
         outcome
     }
 
@@ -156,27 +172,10 @@ impl Datastore {
             return Err(DatastoreError::IndexNotUnique);
         }
         self.require_room(2 * length)?;
-        let Datastore {
-            tables,
-            transaction,
-            clock,
-            ..
-        } = self;
-        let state = tables[slot.index()]
-            .as_mut()
-            .expect("slots in use hold tables");
-        let mut scratch = std::mem::take(&mut transaction.row);
-        let first_generated = generated.len();
-        let (row, are_unsaved) = fill_sequences(state, &row[..length], &mut scratch, generated);
-        if are_unsaved {
-            transaction.save_sequences_of(slot, state);
-        }
-        let outcome = replace_by_key(state, slot, position, row, transaction, clock);
-        transaction.row = scratch;
-        if outcome.is_err() {
-            generated.truncate(first_generated);
-        }
-        outcome
+        let row = &row[..length];
+        self.with_sequences(slot, row, generated, |state, transaction, clock, row| {
+            replace_by_key(state, (slot, position), row, transaction, clock)
+        })
     }
 
     /// Deletes what the point scan finds (03 §8.6) and returns how many rows went.
@@ -189,11 +188,9 @@ impl Datastore {
         point: &[u8],
     ) -> Result<u32, DatastoreError> {
         self.delete_rows_found(|datastore, found| {
-            let (slot, position) = datastore.index_slot(index)?;
-            let table = &datastore.at(slot).table;
-            let (rows, layout) = (table.rows(), table.layout());
-            table.indexes()[position].for_point(rows, layout, point, |id| found.push(id))?;
-            Ok(slot)
+            let (table, by) = datastore.index(index)?;
+            by.for_point(table.rows(), table.layout(), point, |id| found.push(id))?;
+            datastore.slot(table.schema.id)
         })
     }
 
@@ -207,11 +204,9 @@ impl Datastore {
         range: RangeBounds<'_>,
     ) -> Result<u32, DatastoreError> {
         self.delete_rows_found(|datastore, found| {
-            let (slot, position) = datastore.index_slot(index)?;
-            let table = &datastore.at(slot).table;
-            let (rows, layout) = (table.rows(), table.layout());
-            table.indexes()[position].for_range(rows, layout, range, |id| found.push(id))?;
-            Ok(slot)
+            let (table, by) = datastore.index(index)?;
+            by.for_range(table.rows(), table.layout(), range, |id| found.push(id))?;
+            datastore.slot(table.schema.id)
         })
     }
 
@@ -234,11 +229,8 @@ impl Datastore {
     pub fn clear(&mut self, table: TableId) -> Result<u64, DatastoreError> {
         let deleted = self.delete_rows_found(|datastore, found| {
             let slot = datastore.slot(table)?;
-            datastore
-                .at(slot)
-                .table
-                .rows()
-                .for_each(|id, _| found.push(id));
+            let rows = datastore.at(slot).table.rows();
+            rows.for_each(|id, _| found.push(id));
             Ok(slot)
         })?;
         Ok(u64::from(deleted))
@@ -315,20 +307,11 @@ impl Datastore {
         slot: TableSlot,
         rows: &[RowId],
     ) -> Result<u32, DatastoreError> {
-        let bytes = rows
-            .iter()
-            .map(|&id| self.at(slot).table.row(id).len())
-            .sum();
-        self.require_room(bytes)?;
-        let Datastore {
-            tables,
-            transaction,
-            ..
-        } = self;
-        let table = &mut tables[slot.index()]
-            .as_mut()
-            .expect("slots in use hold tables")
-            .table;
+        let table = &self.at(slot).table;
+        self.require_room(rows.iter().map(|&id| table.row(id).len()).sum())?;
+        let (tables, transaction) = (&mut self.tables, &mut self.transaction);
+        let state = tables[slot.index()].as_mut();
+        let table = &mut state.expect("slots in use hold tables").table;
         for &id in rows {
             transaction.note(slot, id, ChangeKind::Delete, table.row(id));
             table.delete(id);
@@ -413,8 +396,7 @@ fn not_unique(table: &Table, index: usize) -> DatastoreError {
 
 fn replace_by_key(
     state: &mut TableState,
-    slot: TableSlot,
-    position: usize,
+    (slot, position): (TableSlot, usize),
     row: &[u8],
     transaction: &mut Transaction,
     clock: &Clock,

@@ -35,7 +35,7 @@ impl Datastore {
             ));
             ids.push(id);
             if id.0 > SYSTEM_TABLE_ID_MAX && self.slot(id).is_err() {
-                let described = self.read_table(id, &row);
+                let described = self.described(id, &row);
                 let described = described.map_err(|error| RecoveryError::Catalog {
                     table: id,
                     detail: error.to_string(),
@@ -61,7 +61,7 @@ impl Datastore {
         let Some(row) = self.catalog_row(st::ST_TABLE_ID, &id.0.to_vec()) else {
             return Ok(None);
         };
-        let described = self.read_table(id, row);
+        let described = self.described(id, row);
         described.map(Some).map_err(|error| SchemaError::Catalog {
             table: id,
             detail: error.to_string(),
@@ -137,7 +137,7 @@ impl Datastore {
         self.catalog_rows(table, column, &of.0.to_vec())
     }
 
-    fn read_table(&self, id: TableId, row: &[u8]) -> Result<Described, DecodeError> {
+    fn described(&self, id: TableId, row: &[u8]) -> Result<Described, DecodeError> {
         type Row = (TableId, String, String, String, Option<Vec<ColId>>);
         let (_, name, kind, access, primary_key): Row = Decode::from_slice(row)?;
         let kind = match kind == TableKind::System.as_str() {
