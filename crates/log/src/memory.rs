@@ -1,6 +1,8 @@
 //! The log of a database that lives in memory only.
 
-use lightcone_storage::{disk, FilePosition, LogOffset};
+use std::path::Path;
+
+use lightcone_storage::{disk, Directory, FilePosition, LogOffset};
 
 use crate::chain::{Chain, Epoch, LogHash};
 use crate::error::LogError;
@@ -18,10 +20,11 @@ pub struct MemoryLog {
 impl Default for MemoryLog {
     fn default() -> MemoryLog {
         let (next_offset, epoch) = (LogOffset::FIRST, Epoch::FIRST);
+        let no_files = Directory::new(disk(), Path::new(""));
         MemoryLog {
             next_offset,
             epoch,
-            feed: LogFeed::new(disk(), Vec::new(), place(next_offset, epoch)),
+            feed: LogFeed::new(no_files, Vec::new(), place(next_offset, epoch)),
         }
     }
 }

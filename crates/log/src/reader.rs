@@ -255,7 +255,7 @@ impl LogReader {
         segment: &Arc<Segment>,
         limit: Option<FilePosition>,
     ) -> Result<(), LogError> {
-        let opened = SegmentReader::open(self.feed.storage(), segment, limit);
+        let opened = SegmentReader::open(self.feed.directory(), segment, limit);
         let reader = opened.map_err(|error| match error {
             LogError::Io { source, .. } if source.kind() == ErrorKind::NotFound => {
                 self.feed.left_behind(self.offset)

@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+mod directory;
 mod disk;
 mod log_files;
 mod numbers;
@@ -16,6 +17,7 @@ mod reserve;
 pub mod sim;
 mod storage;
 
+pub use directory::{Directory, NamedFile, Refused};
 pub use disk::{disk, DiskStorage};
 pub use log_files::{has_log_files, log_tail, LogBounds, LogFiles, NotWritten};
 pub use numbers::{number_in_name, u32_at, u64_at};
