@@ -2,11 +2,8 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::path::{Path, PathBuf};
 
-use lightcone_storage::{
-    read_exact_at, read_full_at, File, FilePosition, LogOffset, OpenMode, Storage,
-};
+use lightcone_storage::{Directory, FilePosition, LogOffset, NamedFile, OpenMode};
 
 use crate::error::SnapshotError;
 use crate::format::{
@@ -19,14 +16,9 @@ pub struct Snapshot {
     /// The first transaction that is not in it.
     pub offset: LogOffset,
     pub manifest: Vec<u8>,
-    packs: Vec<Pack>,
+    packs: Vec<NamedFile>,
     objects: HashMap<ObjectHash, Place>,
     order: Vec<ObjectHash>,
-}
-
-struct Pack {
-    path: PathBuf,
-    file: Box<dyn File>,
 }
 
 #[derive(Clone, Copy)]
@@ -37,20 +29,13 @@ struct Place {
 }
 
 pub(crate) fn load_manifest(
-    storage: &dyn Storage,
-    directory: &Path,
+    directory: &Directory,
     offset: LogOffset,
 ) -> Result<Manifest, SnapshotError> {
     let path = directory.join(manifest_name(offset));
-    let file = storage
-        .open(&path, OpenMode::Read)
-        .map_err(SnapshotError::io("open", &path))?;
-    let length = file
-        .length()
-        .map_err(SnapshotError::io("read the length of", &path))?;
-    let mut bytes = vec![0; length as usize];
-    let read = read_full_at(&*file, &mut bytes, FilePosition::START)
-        .map_err(SnapshotError::io("read", &path))?;
+    let file = directory.open(&path, OpenMode::Read)?;
+    let mut bytes = vec![0; file.end()?.get() as usize];
+    let read = file.read_full(&mut bytes, FilePosition::START)?;
     bytes.truncate(read);
     let damaged = |at: FilePosition, found| SnapshotError::Damaged {
         file: path.clone(),
@@ -79,11 +64,10 @@ pub(crate) fn load_manifest(
 
 impl Snapshot {
     pub(crate) fn open(
-        storage: &dyn Storage,
-        directory: &Path,
+        directory: &Directory,
         offset: LogOffset,
     ) -> Result<Snapshot, SnapshotError> {
-        let manifest = load_manifest(storage, directory, offset)?;
+        let manifest = load_manifest(directory, offset)?;
         let mut packs = Vec::with_capacity(manifest.packs.len());
         for entry in &manifest.packs {
             let path = directory.join(pack_name(entry.number));
@@ -92,28 +76,15 @@ impl Snapshot {
                 byte_offset: at,
                 found,
             };
-            let file = match storage.open(&path, OpenMode::Read) {
-                Ok(file) => file,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    return Err(damaged(
-                        FilePosition::START,
-                        format!(
-                            "the file is missing; the snapshot at transaction {offset} needs it"
-                        ),
-                    ));
-                }
-                Err(source) => {
-                    return Err(SnapshotError::Io {
-                        action: "open",
-                        path,
-                        source,
-                    })
-                }
-            };
-            let length = file
-                .length()
-                .map_err(SnapshotError::io("read the length of", &path))?;
-            let end = FilePosition::new(length);
+            let opened = directory.open(&path, OpenMode::Read);
+            let file = opened.map_err(|error| match error.source.kind() {
+                io::ErrorKind::NotFound => damaged(
+                    FilePosition::START,
+                    format!("the file is missing; the snapshot at transaction {offset} needs it"),
+                ),
+                _ => error.into(),
+            })?;
+            let end = file.end()?;
             if end < entry.end {
                 return Err(damaged(
                     end,
@@ -121,15 +92,14 @@ impl Snapshot {
                 ));
             }
             let mut header = [0; PACK_HEADER_BYTES];
-            read_exact_at(&*file, &mut header, FilePosition::START)
-                .map_err(SnapshotError::io("read", &path))?;
+            file.read_exact(&mut header, FilePosition::START)?;
             if header != pack_header(entry.number) {
                 return Err(damaged(
                     FilePosition::START,
                     "this is not the header of a pack with this number".to_owned(),
                 ));
             }
-            packs.push(Pack { path, file });
+            packs.push(file);
         }
         let place = |object: &ObjectEntry| Place {
             pack: object.pack,
@@ -174,11 +144,11 @@ impl Snapshot {
             found,
         };
         object.resize(place.bytes as usize, 0);
-        match read_exact_at(&*pack.file, object, place.position) {
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+        match pack.read_exact(object, place.position) {
+            Err(error) if error.source.kind() == io::ErrorKind::UnexpectedEof => {
                 return Err(damaged(format!("the file ends inside object {hash}")))
             }
-            read => read.map_err(SnapshotError::io("read", &pack.path))?,
+            read => read?,
         }
         match ObjectHash::of(object) {
             found if found == *hash => Ok(()),
