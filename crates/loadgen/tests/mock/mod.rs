@@ -5,8 +5,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 use futures_util::{SinkExt, StreamExt};
-use lightcone_types::{ConnectionId, Identity, Reader, Timestamp};
-use lightcone_wire::rows::row_list;
+use lightcone_types::{ConnectionId, Encode, Identity, Reader, Timestamp};
 use lightcone_wire::{server, ClientMessage, ClientPayload, Protocol, RowSize};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::broadcast;
@@ -202,7 +201,7 @@ fn call(
         "seed" => {
             let (count, balance) = (args.read_u32().unwrap(), args.read_i64().unwrap());
             bank.balances = (0..count).map(|id| (id, balance)).collect();
-            server::reducer_result_ok(out, request_id, TIMESTAMP, &[]);
+            server::reducer_result_ok(out, request_id, TIMESTAMP, &[], (&[], 0));
         }
         "transfer" => {
             bank.calls += 1;
@@ -223,7 +222,7 @@ fn call(
             }
             // Servers may answer in either way.
             if request_id.is_multiple_of(3) {
-                server::reducer_result_ok(out, request_id, TIMESTAMP, &[]);
+                server::reducer_result_ok(out, request_id, TIMESTAMP, &[], (&[], 0));
             } else {
                 server::reducer_result_ok_empty(out, request_id, TIMESTAMP);
             }
@@ -239,14 +238,10 @@ fn row(id: u32, balance: i64) -> Vec<u8> {
 }
 
 fn update((id, old, new): (u32, i64, i64)) -> Vec<u8> {
-    let mut entry = vec![];
-    row_list(&mut entry, ACCOUNT, [&row(id, new)[..]]).unwrap();
+    let (old, new) = (row(id, old), row(id, new));
+    let mut set = (id, 1_u32, "accounts", 1_u32).to_vec();
+    server::persistent_rows(&mut set, ACCOUNT, [&new[..]], [&old[..]]).unwrap();
     let mut out = vec![0];
-    let mut sets = server::transaction_update(&mut out);
-    let mut tables = sets.query_set(id);
-    let mut table = tables.table("accounts");
-    let mut rows = table.persistent();
-    rows.inserts(ACCOUNT, [&row(id, new)[..]]).unwrap();
-    rows.deletes(ACCOUNT, [&row(id, old)[..]]).unwrap();
+    server::transaction_update(&mut out, &set, 1);
     out
 }
