@@ -231,12 +231,7 @@ impl Datastore {
                 1 => IndexAlgorithm::BTree(Decode::decode(reader)?),
                 2 => IndexAlgorithm::Direct(Decode::decode(reader)?),
                 3 => IndexAlgorithm::Hash(Decode::decode(reader)?),
-                tag => {
-                    return Err(DecodeError::InvalidTag {
-                        tag,
-                        sum_name: None,
-                    })
-                }
+                tag => return Err(DecodeError::unknown_tag(tag)),
             };
             let set = algorithm.column_set();
             indexes.push(IndexSchema {

@@ -42,10 +42,11 @@ pub(crate) fn read_variant<'t>(
     sum: &'t SumType,
     r: &mut Reader<'_>,
 ) -> Result<(u8, &'t SumTypeVariant), DecodeError> {
-    let (tag, sum_name) = (r.read_u8()?, None);
-    let variant = sum.variants.get(usize::from(tag));
-    let variant = variant.ok_or(DecodeError::InvalidTag { tag, sum_name })?;
-    Ok((tag, variant))
+    let tag = r.read_u8()?;
+    match sum.variants.get(usize::from(tag)) {
+        Some(variant) => Ok((tag, variant)),
+        None => Err(DecodeError::unknown_tag(tag)),
+    }
 }
 
 /// Reads a value of type `ty`, following refs in `typespace`.
