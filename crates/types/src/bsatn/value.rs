@@ -211,11 +211,8 @@ pub fn fixed_size(ty: &AlgebraicType) -> Option<usize> {
 
 /// [`fixed_size`] of a row type.
 pub fn fixed_size_product(product: &ProductType) -> Option<usize> {
-    product
-        .elements
-        .iter()
-        .map(|e| fixed_size(&e.algebraic_type))
-        .sum()
+    let elements = product.elements.iter();
+    elements.map(|e| fixed_size(&e.algebraic_type)).sum()
 }
 
 /// Size in bytes of the smallest value of a ref-free type; a ref counts as 0.
@@ -224,19 +221,11 @@ pub fn min_size(ty: &AlgebraicType) -> usize {
     match ty {
         Ref(_) => 0,
         Array(_) | String => 4,
-        Sum(sum) => {
-            1 + sum
-                .variants
-                .iter()
-                .map(|v| min_size(&v.algebraic_type))
-                .min()
-                .unwrap_or(0)
+        Sum(_) => {
+            let sizes = ty.parts().map(|(_, part)| min_size(part));
+            1 + sizes.min().unwrap_or(0)
         }
-        Product(product) => product
-            .elements
-            .iter()
-            .map(|e| min_size(&e.algebraic_type))
-            .sum(),
+        Product(_) => ty.parts().map(|(_, part)| min_size(part)).sum(),
         leaf => fixed_size(leaf).unwrap_or(0),
     }
 }

@@ -4,10 +4,10 @@
 //! so all acceptance rules hold without being written twice.
 
 use super::decode::value_from_node;
-use super::emit::write_string;
+use super::emit::{write_array, write_string};
 use super::error::JsonError;
 use super::parse::{parse, Node};
-use crate::algebraic_type::{AlgebraicType, ProductType, SumType, TypeRef};
+use crate::algebraic_type::{AlgebraicType, ProductType, TypePart, TypeRef};
 use crate::bsatn::{Decode, Encode};
 use crate::typespace::Typespace;
 use std::sync::LazyLock;
@@ -86,7 +86,7 @@ pub fn type_to_json(ty: &AlgebraicType, out: &mut String) {
     out.push_str("\":");
     match ty {
         AlgebraicType::Ref(r) => out.push_str(&r.0.to_string()),
-        AlgebraicType::Sum(sum) => sum_type_to_json(sum, out),
+        AlgebraicType::Sum(sum) => write_list("variants", &sum.variants, out, write_part),
         AlgebraicType::Product(product) => product_type_to_json(product, out),
         AlgebraicType::Array(element) => type_to_json(element, out),
         _ => out.push_str("[]"),
@@ -96,45 +96,25 @@ pub fn type_to_json(ty: &AlgebraicType, out: &mut String) {
 
 /// Appends the JSON form of a product type: `{"elements":[…]}`.
 pub fn product_type_to_json(product: &ProductType, out: &mut String) {
-    let parts = product
-        .elements
-        .iter()
-        .map(|e| (e.name(), &e.algebraic_type));
-    write_list("elements", parts, out, write_part);
-}
-
-/// Appends the JSON form of a sum type: `{"variants":[…]}`.
-fn sum_type_to_json(sum: &SumType, out: &mut String) {
-    let parts = sum.variants.iter().map(|v| (v.name(), &v.algebraic_type));
-    write_list("variants", parts, out, write_part);
+    write_list("elements", &product.elements, out, write_part);
 }
 
 /// Appends the JSON form of a typespace: `{"types":[…]}`.
 pub fn typespace_to_json(typespace: &Typespace, out: &mut String) {
-    write_list("types", typespace.types.iter(), out, type_to_json);
+    write_list("types", &typespace.types, out, type_to_json);
 }
 
-fn write_list<T>(
-    key: &str,
-    items: impl Iterator<Item = T>,
-    out: &mut String,
-    write: fn(T, &mut String),
-) {
+fn write_list<T>(key: &str, items: &[T], out: &mut String, write: fn(&T, &mut String)) {
     out.push_str("{\"");
     out.push_str(key);
-    out.push_str("\":[");
-    for (index, item) in items.enumerate() {
-        if index > 0 {
-            out.push(',');
-        }
-        write(item, out);
-    }
-    out.push_str("]}");
+    out.push_str("\":");
+    write_array(items, out, write);
+    out.push('}');
 }
 
-fn write_part((name, ty): (Option<&str>, &AlgebraicType), out: &mut String) {
+fn write_part(part: &TypePart, out: &mut String) {
     out.push_str("{\"name\":{");
-    match name {
+    match part.name() {
         Some(name) => {
             out.push_str("\"some\":");
             write_string(name, out);
@@ -142,6 +122,6 @@ fn write_part((name, ty): (Option<&str>, &AlgebraicType), out: &mut String) {
         None => out.push_str("\"none\":[]"),
     }
     out.push_str("},\"algebraic_type\":");
-    type_to_json(ty, out);
+    type_to_json(&part.algebraic_type, out);
     out.push('}');
 }
