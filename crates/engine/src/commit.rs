@@ -6,7 +6,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::catalog::sequence_row;
 use crate::datastore::Datastore;
-use crate::error::DatastoreError;
+use crate::error::{DatastoreError, Result};
 use crate::record::{put_group, put_group_head, put_varint, GroupKind, TRANSACTION};
 use crate::schedule::ScheduleChange;
 use crate::system::ST_SEQUENCE_ID;
@@ -44,7 +44,7 @@ impl Datastore {
     ///
     /// # Errors
     /// As [`seal`](Self::seal).
-    pub fn commit(&mut self, out: &mut CommitOutput) -> Result<bool, DatastoreError> {
+    pub fn commit(&mut self, out: &mut CommitOutput) -> Result<bool> {
         let has_record = self.seal(out)?;
         self.finish(out);
         Ok(has_record)
@@ -55,7 +55,7 @@ impl Datastore {
     ///
     /// # Errors
     /// Its record is too large for the log. It is undone then, and `out` is as before.
-    pub fn seal(&mut self, out: &mut CommitOutput) -> Result<bool, DatastoreError> {
+    pub fn seal(&mut self, out: &mut CommitOutput) -> Result<bool> {
         assert!(self.transaction.open, "an open transaction is sealed");
         self.save_sequences();
         let start = out.records.len();
@@ -167,7 +167,7 @@ impl Datastore {
         self.net_change_of(&mut out.net, |state| !state.is_view() && state.is_told());
     }
 
-    fn require_record_fits(&self, bytes: usize) -> Result<(), DatastoreError> {
+    fn require_record_fits(&self, bytes: usize) -> Result<()> {
         let bytes_max = self.transaction_bytes_max + RECORD_ROOM_BYTES;
         match bytes > bytes_max {
             true => Err(DatastoreError::RecordTooLarge { bytes, bytes_max }),

@@ -8,7 +8,7 @@ use lightcone_table::{Index, RangeBounds, RowId, Table};
 use lightcone_types::{IndexId, TableId};
 
 use crate::datastore::Datastore;
-use crate::error::DatastoreError;
+use crate::error::Result;
 use crate::row_buffer::RowBuffer;
 
 /// A scan that has stopped before its end, or a finished one. Keeps its buffers when it is used again.
@@ -117,7 +117,7 @@ fn point_part(
     point: &[u8],
     after: Option<RowId>,
     mut part: Part<'_>,
-) -> Result<Option<RowId>, DatastoreError> {
+) -> Result<Option<RowId>> {
     let (rows, layout) = (table.rows(), table.layout());
     index.walk_point(rows, layout, point, after, |id| {
         part.take(id, table.row(id))
@@ -130,7 +130,7 @@ fn range_part(
     range: RangeBounds<'_>,
     after: Option<RowId>,
     mut part: Part<'_>,
-) -> Result<Option<RowId>, DatastoreError> {
+) -> Result<Option<RowId>> {
     let (rows, layout) = (table.rows(), table.layout());
     index.walk_range(rows, layout, range, after, |id| {
         part.take(id, table.row(id))
@@ -141,7 +141,7 @@ fn range_part(
 /// Scans in parts append rows of up to `bytes_max` bytes, at least one, to the empty buffer `out`.
 impl Datastore {
     /// A table that a call reads in the open transaction.
-    pub(crate) fn read_table(&self, table: TableId) -> Result<&Table, DatastoreError> {
+    pub(crate) fn read_table(&self, table: TableId) -> Result<&Table> {
         self.require_transaction()?;
         let table = &self.state(table)?.table;
         self.note_read(table);
@@ -150,7 +150,7 @@ impl Datastore {
 
     /// The same by an index.
     #[inline]
-    fn read_index(&self, index: IndexId) -> Result<(&Table, &Index), DatastoreError> {
+    fn read_index(&self, index: IndexId) -> Result<(&Table, &Index)> {
         self.require_transaction()?;
         let found = self.index(index)?;
         self.note_read(found.0);
@@ -167,7 +167,7 @@ impl Datastore {
         scan: &mut Scan,
         bytes_max: usize,
         out: &mut RowBuffer,
-    ) -> Result<(), DatastoreError> {
+    ) -> Result<()> {
         let table = self.read_table(table)?;
         if let Some(last) = table_part(table, None, Part::new(table, bytes_max, out)) {
             scan.stopped(table, last, Kind::Table, [&[]; 3]);
@@ -187,7 +187,7 @@ impl Datastore {
         scan: &mut Scan,
         bytes_max: usize,
         out: &mut RowBuffer,
-    ) -> Result<(), DatastoreError> {
+    ) -> Result<()> {
         let found = self.read_index(index)?;
         let part = Part::new(found.0, bytes_max, out);
         if let Some(last) = point_part(found, point, None, part)? {
@@ -207,7 +207,7 @@ impl Datastore {
         scan: &mut Scan,
         bytes_max: usize,
         out: &mut RowBuffer,
-    ) -> Result<(), DatastoreError> {
+    ) -> Result<()> {
         let found = self.read_index(index)?;
         let part = Part::new(found.0, bytes_max, out);
         if let Some(last) = range_part(found, range, None, part)? {
@@ -231,7 +231,7 @@ impl Datastore {
         scan: &mut Scan,
         bytes_max: usize,
         out: &mut RowBuffer,
-    ) -> Result<(), DatastoreError> {
+    ) -> Result<()> {
         self.require_transaction()?;
         let table = &self.state(scan.table)?.table;
         let part = Part::new(table, bytes_max, out);
@@ -263,7 +263,7 @@ impl Datastore {
     ///
     /// # Errors
     /// As [`Datastore::begin_scan`].
-    pub fn scan(&self, table: TableId, out: &mut RowBuffer) -> Result<(), DatastoreError> {
+    pub fn scan(&self, table: TableId, out: &mut RowBuffer) -> Result<()> {
         let table = self.read_table(table)?;
         let rows = table.rows();
         rows.for_each(|_, row| out.push_row(row));
@@ -281,7 +281,7 @@ impl Datastore {
         index: IndexId,
         point: &[u8],
         out: &mut RowBuffer,
-    ) -> Result<(), DatastoreError> {
+    ) -> Result<()> {
         let (table, index) = self.read_index(index)?;
         index.for_point(table.rows(), table.layout(), point, |id| {
             out.push_row(table.row(id))
@@ -299,7 +299,7 @@ impl Datastore {
         index: IndexId,
         range: RangeBounds<'_>,
         out: &mut RowBuffer,
-    ) -> Result<(), DatastoreError> {
+    ) -> Result<()> {
         let (table, index) = self.read_index(index)?;
         index.for_range(table.rows(), table.layout(), range, |id| {
             out.push_row(table.row(id))

@@ -16,7 +16,7 @@ use lightcone_types::{
 };
 
 use crate::datastore::Datastore;
-use crate::error::DatastoreError;
+use crate::error::Result;
 use crate::system as st;
 use crate::table_state::TableState;
 
@@ -131,14 +131,14 @@ impl Datastore {
         }
     }
 
-    fn put(&mut self, table: TableId, row: &[u8]) -> Result<Vec<u8>, DatastoreError> {
+    fn put(&mut self, table: TableId, row: &[u8]) -> Result<Vec<u8>> {
         let mut generated = Vec::new();
         self.insert(table, row, &mut generated)?;
         Ok(generated)
     }
 
     /// Inserts a row that begins with an id. If that is 0, it gets one. Returns the id.
-    fn put_with_id(&mut self, table: TableId, id: u32, row: &[u8]) -> Result<u32, DatastoreError> {
+    fn put_with_id(&mut self, table: TableId, id: u32, row: &[u8]) -> Result<u32> {
         if id != 0 {
             return self.put(table, row).map(|_| id);
         }
@@ -152,7 +152,7 @@ impl Datastore {
     ///
     /// # Errors
     /// A name is in use: validation and the catalog disagree.
-    pub fn create_tables(&mut self, def: &ModuleDef) -> Result<(), DatastoreError> {
+    pub fn create_tables(&mut self, def: &ModuleDef) -> Result<()> {
         for table in &def.tables {
             self.create_table(table)?;
         }
@@ -163,17 +163,13 @@ impl Datastore {
     ///
     /// # Errors
     /// The same rule is there already.
-    pub fn put_row_level_security(
-        &mut self,
-        table: TableId,
-        sql: &str,
-    ) -> Result<(), DatastoreError> {
+    pub fn put_row_level_security(&mut self, table: TableId, sql: &str) -> Result<()> {
         let row = (table, sql).to_vec();
         self.put(st::ST_ROW_LEVEL_SECURITY_ID, &row).map(drop)
     }
 
     /// Writes the catalog rows of a table and its parts, which get their ids thereby, and makes the table.
-    pub(crate) fn create_table(&mut self, def: &TableDef) -> Result<TableId, DatastoreError> {
+    pub(crate) fn create_table(&mut self, def: &TableDef) -> Result<TableId> {
         let mut schema = schema_of(def);
         let starts: Vec<i128> = schema.sequences.iter().map(|s| s.start).collect();
         self.put_table(&mut schema, &starts)?;
@@ -183,21 +179,14 @@ impl Datastore {
     }
 
     /// Writes all that the catalog says of a table. What has no id gets one. Sequences go on at `allocated`, in their order.
-    pub(crate) fn put_table(
-        &mut self,
-        schema: &mut TableSchema,
-        allocated: &[i128],
-    ) -> Result<(), DatastoreError> {
+    pub(crate) fn put_table(&mut self, schema: &mut TableSchema, allocated: &[i128]) -> Result<()> {
         schema.id = self.put_table_row(schema)?;
         self.put_columns(schema)?;
         self.put_parts(schema, allocated)
     }
 
     /// Writes what the catalog says of a table itself.
-    pub(crate) fn put_table_row(
-        &mut self,
-        schema: &TableSchema,
-    ) -> Result<TableId, DatastoreError> {
+    pub(crate) fn put_table_row(&mut self, schema: &TableSchema) -> Result<TableId> {
         let id = self.put_with_id(st::ST_TABLE_ID, schema.id.0, &table_row(schema))?;
         if let Some(accessor) = &schema.accessor {
             self.put(st::ST_TABLE_ACCESSOR_ID, &(&schema.name, accessor).to_vec())?;
@@ -206,7 +195,7 @@ impl Datastore {
     }
 
     /// Writes what the catalog says of the columns of a table.
-    pub(crate) fn put_columns(&mut self, schema: &TableSchema) -> Result<(), DatastoreError> {
+    pub(crate) fn put_columns(&mut self, schema: &TableSchema) -> Result<()> {
         for (position, column) in schema.columns.iter().enumerate() {
             let ty = column.ty.to_vec();
             let row = (schema.id, position as u16, &column.name, ty).to_vec();
@@ -220,11 +209,7 @@ impl Datastore {
     }
 
     /// Writes what the catalog says of all that belongs to a table but its columns.
-    pub(crate) fn put_parts(
-        &mut self,
-        schema: &mut TableSchema,
-        allocated: &[i128],
-    ) -> Result<(), DatastoreError> {
+    pub(crate) fn put_parts(&mut self, schema: &mut TableSchema, allocated: &[i128]) -> Result<()> {
         let table = schema.id;
         if let Some(schedule) = &mut schema.schedule {
             let row = schedule_row(table, schedule);
@@ -266,7 +251,7 @@ impl Datastore {
     ///
     /// # Errors
     /// No transaction, or the program is over the transaction's size limit.
-    pub fn set_module_record(&mut self, record: &ModuleRecord) -> Result<(), DatastoreError> {
+    pub fn set_module_record(&mut self, record: &ModuleRecord) -> Result<()> {
         self.clear(st::ST_MODULE_ID)?;
         self.put(st::ST_MODULE_ID, &record.encode()).map(drop)
     }

@@ -8,7 +8,7 @@ use lightcone_types::AlgebraicType;
 
 use super::without_ids;
 use crate::datastore::Datastore;
-use crate::error::DatastoreError;
+use crate::error::Result;
 use crate::system as st;
 use crate::table_state::TableState;
 
@@ -18,7 +18,7 @@ impl Datastore {
     ///
     /// # Errors
     /// A name is in use: validation and the catalog disagree.
-    pub fn create_views(&mut self, def: &ModuleDef) -> Result<usize, DatastoreError> {
+    pub fn create_views(&mut self, def: &ModuleDef) -> Result<usize> {
         let mut missing: Vec<&ViewDef> = def.views.iter().collect();
         missing.retain(|view| self.view_table(&view.name).is_none());
         missing.sort_by(|a, b| a.name.cmp(&b.name));
@@ -35,11 +35,7 @@ impl Datastore {
         (schema.view.is_some() && schema.name == name).then_some(schema)
     }
 
-    pub(crate) fn create_view(
-        &mut self,
-        def: &ViewDef,
-        has_keys: bool,
-    ) -> Result<(), DatastoreError> {
+    pub(crate) fn create_view(&mut self, def: &ViewDef, has_keys: bool) -> Result<()> {
         let schema = def.to_backing_schema(has_keys, &mut SequentialIds::default());
         let mut schema = without_ids(schema);
         self.put_table(&mut schema, &[])?;
@@ -56,11 +52,7 @@ impl Datastore {
     }
 
     /// The view's own columns and parameters. Their types are not resolved (02 §10.3).
-    pub(crate) fn put_view_parts(
-        &mut self,
-        view: u32,
-        def: &ViewDef,
-    ) -> Result<(), DatastoreError> {
+    pub(crate) fn put_view_parts(&mut self, view: u32, def: &ViewDef) -> Result<()> {
         let declared = match def.params_typespace.get(def.row_type) {
             Some(AlgebraicType::Product(product)) => &product.elements[..],
             _ => &[],

@@ -10,7 +10,7 @@ use lightcone_types::{ColId, Encode, TableId};
 
 use super::work::{Done, MigrationError, MigrationWork, INDEX_BYTES_PER_ROW};
 use crate::datastore::Datastore;
-use crate::error::DatastoreError;
+use crate::error::Result;
 use crate::system as st;
 
 impl Datastore {
@@ -54,7 +54,7 @@ impl Datastore {
         &mut self,
         (table, column): (TableId, ColId),
         value: &impl Encode,
-    ) -> Result<u32, DatastoreError> {
+    ) -> Result<u32> {
         self.note_catalog();
         let found = self.catalog_ids(table, column, &value.to_vec());
         let slot = self.slot(table)?;
@@ -62,11 +62,7 @@ impl Datastore {
     }
 
     /// Deletes the rows of a system table that begin with this id or name.
-    pub(super) fn delete_catalog_of(
-        &mut self,
-        table: TableId,
-        key: &impl Encode,
-    ) -> Result<u32, DatastoreError> {
+    pub(super) fn delete_catalog_of(&mut self, table: TableId, key: &impl Encode) -> Result<u32> {
         self.delete_catalog_rows((table, ColId(0)), key)
     }
 
