@@ -169,6 +169,6 @@ pub enum RecoveryError {
         log_end: LogOffset,
         snapshot_end: LogOffset,
     },
-    #[error("the catalog of table {} is inconsistent: {detail} [LC0533]", table.0)]
-    Catalog { table: TableId, detail: String },
+    #[error(transparent)]
+    Schema(#[from] SchemaError),
 }

@@ -75,16 +75,27 @@ struct Part<'a> {
 }
 
 impl<'a> Part<'a> {
+    /// All rows at once.
+    #[inline]
+    fn whole(out: &'a mut RowBuffer) -> Part<'a> {
+        Part {
+            out,
+            bytes_max: usize::MAX,
+            last: None,
+            is_cut: false,
+        }
+    }
+
     /// Of at most `bytes_max` bytes, but at least one row. Of a system table everything comes at once: the engine
     /// itself changes these in between.
     #[inline]
     fn new(table: &Table, bytes_max: usize, out: &'a mut RowBuffer) -> Part<'a> {
-        let is_system = table.schema.id.0 < FIRST_USER_ID;
-        Part {
-            out,
-            bytes_max: if is_system { usize::MAX } else { bytes_max },
-            last: None,
-            is_cut: false,
+        match table.schema.id.0 < FIRST_USER_ID {
+            true => Part::whole(out),
+            false => Part {
+                bytes_max,
+                ..Part::whole(out)
+            },
         }
     }
 
@@ -265,9 +276,7 @@ impl Datastore {
     /// As [`Datastore::begin_scan`].
     pub fn scan(&self, table: TableId, out: &mut RowBuffer) -> Result<()> {
         let table = self.read_table(table)?;
-        let rows = table.rows();
-        rows.for_each(|_, row| out.push_row(row));
-        out.finish();
+        table_part(table, None, Part::whole(out));
         Ok(())
     }
 
@@ -282,12 +291,8 @@ impl Datastore {
         point: &[u8],
         out: &mut RowBuffer,
     ) -> Result<()> {
-        let (table, index) = self.read_index(index)?;
-        index.for_point(table.rows(), table.layout(), point, |id| {
-            out.push_row(table.row(id))
-        })?;
-        out.finish();
-        Ok(())
+        let found = self.read_index(index)?;
+        point_part(found, point, None, Part::whole(out)).map(drop)
     }
 
     /// Copies the rows in a range of an ordered index at once.
@@ -300,12 +305,8 @@ impl Datastore {
         range: RangeBounds<'_>,
         out: &mut RowBuffer,
     ) -> Result<()> {
-        let (table, index) = self.read_index(index)?;
-        index.for_range(table.rows(), table.layout(), range, |id| {
-            out.push_row(table.row(id))
-        })?;
-        out.finish();
-        Ok(())
+        let found = self.read_index(index)?;
+        range_part(found, range, None, Part::whole(out)).map(drop)
     }
 
     /// The table that an index belongs to.

@@ -15,7 +15,7 @@ use crate::format::{
     segment_name, FrameHeader, SegmentHeader, FORMAT_VERSION, FRAMES_START, FRAME_HEADER_BYTES,
     PAYLOAD_BYTES_MAX,
 };
-use crate::log::{Frame, Log, Tail};
+use crate::log::{check_epoch, Frame, Log, Tail};
 use crate::prove::{copy_segment, name_copy, Cut, COPY_NAME};
 use crate::recovery::{recover, remove_cut_away, Found, Recovery};
 use crate::segment::{Segment, SegmentPlace, SegmentReader};
@@ -153,13 +153,6 @@ impl LocalLog {
         self.poison = Some(cause.clone());
         self.feed.end(Some(&cause));
         LogError::Poisoned { cause }
-    }
-
-    fn check_epoch(&self, epoch: Epoch) -> Result<(), LogError> {
-        match self.place.chain.epoch {
-            current if epoch < current => Err(LogError::Fenced { epoch, current }),
-            _ => Ok(()),
-        }
     }
 
     /// Writes one frame with one write. Any failure poisons the log.
@@ -442,7 +435,7 @@ fn make_spare(directory: &Directory, bytes: u64) -> Result<NamedFile, Refused> {
 impl Log for LocalLog {
     fn append(&mut self, epoch: Epoch, frame: Frame<'_>) -> Result<(), LogError> {
         self.check_poison()?;
-        self.check_epoch(epoch)?;
+        check_epoch(epoch, self.place.chain.epoch)?;
         let payload_bytes = frame
             .payload
             .iter()
@@ -475,7 +468,7 @@ impl Log for LocalLog {
 
     fn raise_epoch(&mut self, epoch: Epoch) -> Result<Tail, LogError> {
         self.check_poison()?;
-        self.check_epoch(epoch)?;
+        check_epoch(epoch, self.place.chain.epoch)?;
         if epoch > self.place.chain.epoch {
             self.write_mark(epoch)?;
             // It proves that the first one was on the disk, so that one that rots is no torn tail.

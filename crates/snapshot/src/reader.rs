@@ -17,15 +17,9 @@ pub struct Snapshot {
     pub offset: LogOffset,
     pub manifest: Vec<u8>,
     packs: Vec<NamedFile>,
-    objects: HashMap<ObjectHash, Place>,
-    order: Vec<ObjectHash>,
-}
-
-#[derive(Clone, Copy)]
-struct Place {
-    pack: u32,
-    bytes: u32,
-    position: FilePosition,
+    objects: Vec<ObjectEntry>,
+    /// Where an object is among them.
+    index: HashMap<ObjectHash, usize>,
 }
 
 pub(crate) fn load_manifest(
@@ -101,27 +95,19 @@ impl Snapshot {
             }
             packs.push(file);
         }
-        let place = |object: &ObjectEntry| Place {
-            pack: object.pack,
-            bytes: object.bytes,
-            position: object.position,
-        };
+        let hashes = manifest.objects.iter().map(|object| object.hash);
         Ok(Snapshot {
             offset,
             manifest: manifest.engine,
             packs,
-            objects: manifest
-                .objects
-                .iter()
-                .map(|object| (object.hash, place(object)))
-                .collect(),
-            order: manifest.objects.iter().map(|object| object.hash).collect(),
+            index: hashes.zip(0..).collect(),
+            objects: manifest.objects,
         })
     }
 
     /// In the order in which they were put, which is mostly the order in the files.
     pub fn objects(&self) -> impl ExactSizeIterator<Item = &ObjectHash> {
-        self.order.iter()
+        self.objects.iter().map(|object| &object.hash)
     }
 
     pub fn read(&self, hash: &ObjectHash) -> Result<Vec<u8>, SnapshotError> {
@@ -131,12 +117,13 @@ impl Snapshot {
     }
 
     pub fn read_into(&self, hash: &ObjectHash, object: &mut Vec<u8>) -> Result<(), SnapshotError> {
-        let Some(place) = self.objects.get(hash) else {
+        let Some(index) = self.index.get(hash) else {
             return Err(SnapshotError::NoSuchObject {
                 offset: self.offset,
                 hash: *hash,
             });
         };
+        let place = &self.objects[*index];
         let pack = &self.packs[place.pack as usize];
         let damaged = |found: String| SnapshotError::Damaged {
             file: pack.path.clone(),
@@ -161,8 +148,7 @@ impl Snapshot {
 
     pub fn verify(&self) -> Result<(), SnapshotError> {
         let mut buffer = Vec::new();
-        self.order
-            .iter()
+        self.objects()
             .try_for_each(|hash| self.read_into(hash, &mut buffer))
     }
 }

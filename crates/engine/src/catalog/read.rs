@@ -35,11 +35,7 @@ impl Datastore {
             ));
             ids.push(id);
             if id.0 > SYSTEM_TABLE_ID_MAX && self.slot(id).is_err() {
-                let described = self.described(id, &row);
-                let described = described.map_err(|error| RecoveryError::Catalog {
-                    table: id,
-                    detail: error.to_string(),
-                })?;
+                let described = self.described(id, &row)?;
                 self.add_table(described.into_state());
             }
         }
@@ -61,8 +57,12 @@ impl Datastore {
         let Some(row) = self.catalog_row(st::ST_TABLE_ID, &id.0.to_vec()) else {
             return Ok(None);
         };
-        let described = self.described(id, row);
-        described.map(Some).map_err(|error| SchemaError::Catalog {
+        self.described(id, row).map(Some)
+    }
+
+    fn described(&self, id: TableId, row: &[u8]) -> Result<Described, SchemaError> {
+        let described = self.read_table_row(id, row);
+        described.map_err(|error| SchemaError::Catalog {
             table: id,
             detail: error.to_string(),
         })
@@ -137,7 +137,7 @@ impl Datastore {
         self.catalog_rows(table, column, &of.0.to_vec())
     }
 
-    fn described(&self, id: TableId, row: &[u8]) -> Result<Described, DecodeError> {
+    fn read_table_row(&self, id: TableId, row: &[u8]) -> Result<Described, DecodeError> {
         type Row = (TableId, String, String, String, Option<Vec<ColId>>);
         let (_, name, kind, access, primary_key): Row = Decode::from_slice(row)?;
         let kind = match kind == TableKind::System.as_str() {

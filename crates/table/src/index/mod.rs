@@ -19,7 +19,7 @@ use lightcone_schema::IndexAlgorithm;
 use self::direct::Direct;
 use self::reader::{Key, KeyReader, WideKey};
 use self::tree::Tree;
-use self::unique_hash::UniqueHash;
+use self::unique_hash::{Keys, UniqueHash};
 use crate::error::Error;
 use crate::key::KeyRange;
 use crate::layout::RowLayout;
@@ -178,7 +178,7 @@ impl Index {
         let reader = &self.reader;
         inside!(&mut self.structure,
             tree tree => tree.insert(reader.of_row(layout, row), id),
-            hash hash => hash.insert(reader, rows, layout, id),
+            hash hash => hash.insert(Keys { reader, rows, layout }, id),
             direct direct => direct.set(reader.of_row::<u64>(layout, row), Some(id)));
     }
 
@@ -195,7 +195,7 @@ impl Index {
         let reader = &self.reader;
         inside!(&mut self.structure,
             tree tree => tree.remove(reader.of_row(layout, row), id),
-            hash hash => hash.remove(reader, layout, row, id),
+            hash hash => hash.remove(Keys { reader, rows, layout }, id),
             direct direct => direct.set(reader.of_row::<u64>(layout, row), None));
     }
 
@@ -229,7 +229,7 @@ impl Index {
         let reader = &self.reader;
         inside!(&self.structure,
             tree tree => tree.find(reader.of_row(layout, row)),
-            hash hash => hash.find_row(reader, rows, layout, row),
+            hash hash => hash.find_row(Keys { reader, rows, layout }, row),
             direct direct => direct.get(reader.of_row::<u64>(layout, row)))
     }
 
@@ -271,7 +271,7 @@ impl Index {
         let reader = &self.reader;
         Ok(inside!(&self.structure,
             tree tree => tree.find(reader.of_point(layout, point)?),
-            hash hash => hash.find_point(reader, rows, layout, point)?,
+            hash hash => hash.find_point(Keys { reader, rows, layout }, point)?,
             direct direct => direct.get(reader.of_point::<u64>(layout, point)?)))
     }
 
