@@ -210,11 +210,7 @@ fn write_sum_head(tag: u8, name: Option<&str>, out: &mut String) -> char {
     }
 }
 
-pub(super) fn write_array<T>(
-    elements: &[T],
-    out: &mut String,
-    mut write: impl FnMut(&T, &mut String),
-) {
+fn write_array<T>(elements: &[T], out: &mut String, mut write: impl FnMut(&T, &mut String)) {
     out.push('[');
     for (index, element) in elements.iter().enumerate() {
         if index > 0 {
