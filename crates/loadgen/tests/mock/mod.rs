@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::{SinkExt, StreamExt};
 use lightcone_types::{ConnectionId, Encode, Identity, Reader, Timestamp};
+use lightcone_wire::rows::row_list;
 use lightcone_wire::{server, ClientMessage, ClientPayload, Protocol, RowSize};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::broadcast;
@@ -166,15 +167,14 @@ fn answers(
             } => {
                 let id = query_strings[0].strip_prefix("SELECT * FROM accounts WHERE id = ");
                 subscribed.insert(id.unwrap().parse().unwrap());
-                server::subscribe_applied(out, request_id, query_set_id);
+                server::subscribe_applied(out, request_id, query_set_id, 0);
             }
             ClientMessage::OneOffQuery { request_id, .. } => {
-                let mut tables = server::one_off_query_ok(out, request_id);
-                let mut rows = tables.table("accounts");
-                for (id, balance) in &bank.balances {
-                    rows.push(&row(*id, *balance));
-                }
-                rows.finish().unwrap();
+                let accounts = bank.balances.iter();
+                let rows: Vec<Vec<u8>> = accounts.map(|(id, balance)| row(*id, *balance)).collect();
+                server::one_off_query_ok(out, request_id, 1);
+                "accounts".encode(out);
+                row_list(out, ACCOUNT, rows.iter().map(Vec::as_slice)).unwrap();
             }
             ClientMessage::CallReducer {
                 request_id,
