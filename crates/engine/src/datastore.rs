@@ -205,12 +205,14 @@ impl Datastore {
 
     /// What the name of a declared old table gives that is not there.
     pub fn absent_old_table(&self, name: &str) -> Option<TableId> {
-        self.old_names.absent_table(name)
+        let is_declared = self.old_names.tables.contains(name);
+        is_declared.then_some(ABSENT_OLD_TABLE)
     }
 
     /// The same of an index.
     pub fn absent_old_index(&self, name: &str) -> Option<IndexId> {
-        self.old_names.absent_index(name)
+        let is_declared = self.old_names.indexes.contains(name);
+        is_declared.then_some(ABSENT_OLD_INDEX)
     }
 
     pub fn schema(&self, table: TableId) -> Option<&Arc<TableSchema>> {
