@@ -4,6 +4,7 @@
 //! through [`Storage`]. [`DiskStorage`] is the real thing; [`sim::SimStorage`] is a disk in memory that
 //! can fail the n-th write or sync, write short, and lose or reorder everything that was not synced, so
 //! that tests run the real engine code through power failures. [`sim::HookedStorage`] is any of them behind hooks of a test.
+//! Log and snapshots have their files through [`Directory`], whose errors say what was tried with which file.
 
 #![forbid(unsafe_code)]
 
