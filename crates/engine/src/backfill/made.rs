@@ -10,7 +10,6 @@ use crate::error::{DatastoreError, Result};
 use crate::hidden::{new_name, shown, AGAIN, NEW};
 use crate::making::Making;
 use crate::old_names::{ABSENT_OLD_INDEX, ABSENT_OLD_TABLE};
-use crate::rollback::Savepoint;
 use crate::schema_change::shown as value_shown;
 use crate::table_state::TableSlot;
 
@@ -19,20 +18,7 @@ const SHOWN_COLUMNS_MAX: usize = 8;
 /// Bytes of the hash of a row, which stands for it.
 const HASH_BYTES: usize = 16;
 
-/// A point of the open transaction that what functions made can be taken back to.
-pub struct Point(Savepoint);
-
 impl Datastore {
-    /// Where the open transaction is.
-    pub fn backfill_point(&self) -> Point {
-        Point(self.savepoint())
-    }
-
-    /// Takes back what functions made behind a point.
-    pub fn undo_backfill_to(&mut self, point: &Point) {
-        self.undo_to(point.0);
-    }
-
     /// A function makes rows from here on: it inserts into the new tables, and does nothing else.
     pub fn begin_making(&mut self) {
         self.making = Some(Box::default());
