@@ -12,7 +12,7 @@ use lightcone_schema::{
 };
 use lightcone_types::bsatn::{Decode, Encode};
 use lightcone_types::{
-    ColId, ConstraintId, DecodeError, Hash, Identity, IndexId, ScheduleId, SequenceId, TableId,
+    ConstraintId, DecodeError, Hash, Identity, IndexId, ScheduleId, SequenceId, TableId,
 };
 
 use crate::datastore::Datastore;
