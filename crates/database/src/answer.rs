@@ -28,18 +28,17 @@ pub(crate) enum Reply {
 impl Reply {
     /// The message with so many entries, which are appended to it.
     fn begin(self, out: &mut Vec<u8>, entries: u32) {
-        let mut writer = match self {
+        match self {
             Reply::Subscribed {
                 request_id,
                 query_set_id,
-            } => server::subscribe_applied(out, request_id, query_set_id),
+            } => server::subscribe_applied(out, request_id, query_set_id, entries),
             Reply::Unsubscribed {
                 request_id,
                 query_set_id,
-            } => server::unsubscribe_applied(out, request_id, query_set_id),
-            Reply::OneOff { request_id } => server::one_off_query_ok(out, request_id),
-        };
-        writer.encoded(&[], entries);
+            } => server::unsubscribe_applied(out, request_id, query_set_id, entries),
+            Reply::OneOff { request_id } => server::one_off_query_ok(out, request_id, entries),
+        }
     }
 
     /// A query over a table without rows has an entry too.

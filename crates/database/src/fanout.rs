@@ -443,20 +443,20 @@ impl Receivers for Updates<'_> {
                 self.answered = true;
                 self.fanout.stage(connection, |out| {
                     out.reserve(update.sets.len() + UPDATE_HEAD_BYTES);
-                    server::reducer_result_ok(out, request_id, timestamp, &[])
-                        .encoded(update.sets, update.set_count);
+                    let updates = (update.sets, update.set_count);
+                    server::reducer_result_ok(out, request_id, timestamp, &[], updates);
                 });
             }
             _ if update.sets.len() < SHARED_BYTES_MIN => {
                 self.fanout.stage(update.connection, |out| {
                     out.reserve(update.sets.len() + UPDATE_HEAD_BYTES);
-                    server::transaction_update(out).encoded(update.sets, update.set_count);
+                    server::transaction_update(out, update.sets, update.set_count);
                 });
             }
             _ => {
                 let body = self.shared.get_or_insert_with(|| {
                     let mut out = Vec::with_capacity(update.sets.len() + UPDATE_HEAD_BYTES);
-                    server::transaction_update(&mut out).encoded(update.sets, update.set_count);
+                    server::transaction_update(&mut out, update.sets, update.set_count);
                     Body::shared(out)
                 });
                 let body = body.clone();

@@ -527,25 +527,15 @@ impl Hit {
         } = self;
         encoded.clear();
         // Lists beyond 4 GiB cannot be: no connection has room for them, so they are muted.
-        if table.is_event {
-            let mut list = event_rows(encoded);
-            inserts
-                .iter()
-                .for_each(|position| list.push(deltas.row(&ops[*position as usize])));
-            list.finish().expect("a transaction's rows fit a list");
-            return;
-        }
-        let mut entry = persistent_rows(encoded);
-        if !inserts.is_empty() {
-            entry
-                .inserts(table.row_size, rows_at(table, inserts, deltas, ops))
-                .expect("a transaction's rows fit a list");
-        }
-        if !deletes.is_empty() {
-            entry
-                .deletes(table.row_size, rows_at(table, deletes, deltas, ops))
-                .expect("a transaction's rows fit a list");
-        }
+        let inserts = rows_at(table, inserts, deltas, ops);
+        let written = match table.is_event {
+            true => event_rows(encoded, table.row_size, inserts),
+            false => {
+                let deletes = rows_at(table, deletes, deltas, ops);
+                persistent_rows(encoded, table.row_size, inserts, deletes)
+            }
+        };
+        written.expect("a transaction's rows fit a list");
     }
 }
 

@@ -33,9 +33,9 @@ impl RunningBackfill {
         if self.failure.is_some() {
             return;
         }
-        let point = datastore.backfill_point();
+        let point = datastore.savepoint();
         if let Err(failure) = self.work.follow(datastore, environment) {
-            datastore.undo_backfill_to(&point);
+            datastore.undo_to(point);
             datastore.end_backfill();
             self.failure = Some(failure);
         }

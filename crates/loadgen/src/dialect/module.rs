@@ -185,7 +185,7 @@ mod tests {
         use lightcone_wire::server;
         let timestamp = lightcone_types::Timestamp(1);
         let mut payload = vec![0];
-        server::reducer_result_ok(&mut payload, 1, timestamp, &[]);
+        server::reducer_result_ok(&mut payload, 1, timestamp, &[], (&[], 0));
         server::reducer_result_err(&mut payload, 2, timestamp, "insufficient_funds");
         server::reducer_result_ok_empty(&mut payload, 3, timestamp);
         server::reducer_result_internal_error(&mut payload, 4, timestamp, "no such reducer");

@@ -6,6 +6,7 @@ mod decode;
 mod encode;
 mod newtypes;
 mod reader;
+mod tuples;
 mod types;
 mod value;
 

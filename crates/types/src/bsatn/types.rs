@@ -3,9 +3,7 @@
 use super::decode::Decode;
 use super::encode::Encode;
 use super::reader::{DecodeError, Reader};
-use crate::algebraic_type::{
-    AlgebraicType, ProductType, ProductTypeElement, SumType, SumTypeVariant, TypeRef,
-};
+use crate::algebraic_type::{AlgebraicType, ProductType, SumType, TypePart, TypeRef};
 use crate::typespace::Typespace;
 
 impl Encode for AlgebraicType {
@@ -53,8 +51,7 @@ macro_rules! encode_fields {
 
 encode_fields! {
     SumType { variants }
-    SumTypeVariant { name, algebraic_type }
     ProductType { elements }
-    ProductTypeElement { name, algebraic_type }
+    TypePart { name, algebraic_type }
     Typespace { types }
 }
