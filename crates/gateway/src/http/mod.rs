@@ -17,7 +17,7 @@ mod mcp;
 mod migration;
 mod names;
 #[cfg(test)]
-mod outcomes;
+mod outcome_tests;
 mod owner;
 mod path;
 mod pieces;

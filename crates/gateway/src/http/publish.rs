@@ -6,9 +6,8 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::Extension;
-use lightcone_control::{
-    ControlError, DatabaseName, DatabaseRecord, HostType, NameOrIdentity, Registration,
-};
+use lightcone_control::{ControlDb, ControlError, DatabaseName, DatabaseRecord};
+use lightcone_control::{HostType, NameOrIdentity, Registration};
 use lightcone_database::{Policy, ProgramBytes};
 use lightcone_limits::duration::parse_duration;
 use lightcone_node::auth::Caller;
@@ -55,16 +54,14 @@ impl Parameters {
         };
         // A `token` that is no hash is a credential (06 §5.3).
         let migration_token = query.text("token")?.filter(|text| text.starts_with("0x"));
+        let hash = |text| {
+            Hash::from_json_u256(text).ok_or_else(|| wrong(format!("`{text}` is not a hash")))
+        };
         Ok(Parameters {
             host_type: host_type(query)?,
             clear: query.boolean("clear")?.unwrap_or(false),
             breaks_clients: query.word("policy", &policies)?.unwrap_or(false),
-            migration_token: migration_token
-                .map(|text| {
-                    Hash::from_json_u256(text)
-                        .ok_or_else(|| wrong(format!("`{text}` is not a hash")))
-                })
-                .transpose()?,
+            migration_token: migration_token.map(hash).transpose()?,
             num_replicas: query.number("num_replicas")?,
             parent: query.text("parent")?.map(str::to_owned),
             organization: organization.map(str::to_owned),
@@ -151,10 +148,9 @@ pub(super) async fn publish(
 ) -> Reply {
     let parameters = Parameters::parse(&query)?;
     // Before the upload, so that a caller who may not publish takes no memory; and after it, since much may happen meanwhile.
-    let action = if parameters.clear {
-        Action::Reset
-    } else {
-        Action::Update
+    let action = match parameters.clear {
+        true => Action::Reset,
+        false => Action::Update,
     };
     admit(&state, &path, action, (&caller, &client))?;
     let upload = request_body.read_program(&state).await?;
@@ -185,13 +181,11 @@ pub(super) async fn publish(
         (None, NameOrIdentity::Name(name)) => {
             let name = registrable(name.clone())?;
             let identity = state.node.authority.mint_anonymous()?.identity;
-            let (registered, owner) = (name.clone(), caller.identity);
-            match state
-                .control(move |control| {
-                    control.register_name(&registered, (&owner, &owner), &identity)
-                })
-                .await?
-            {
+            let owner = caller.identity;
+            let register = move |control: &ControlDb| {
+                control.register_name(&name, (&owner, &owner), &identity)
+            };
+            match state.control(register).await? {
                 Registration::Done => identity,
                 Registration::PermissionDenied(name) => {
                     let body = json!({ "PermissionDenied": { "name": name } });
@@ -202,16 +196,12 @@ pub(super) async fn publish(
             }
         }
     };
-    create_or_update(
-        state,
+    let (by, name, of) = (
         (caller, client),
-        parameters,
         path.name().cloned(),
         (identity, is_chosen),
-        upload,
-        turn,
-    )
-    .await
+    );
+    create_or_update(state, by, parameters, name, of, upload, turn).await
 }
 
 /// The database of a path, as far as there is one, if this caller may publish there. A publish that is refused here takes
@@ -328,10 +318,8 @@ async fn create_database(
         return allowed.map(|()| false);
     }
     let inserted = record.clone();
-    let inserted = state
-        .node
-        .change_control(move |control| control.insert_database(inserted));
-    match inserted.await {
+    let insert = move |control: &ControlDb| control.insert_database(inserted);
+    match state.node.change_control(insert).await {
         Ok(inserted) => {
             state.node.databases.insert(started);
             tracing::info!(database = %inserted.identity, owner = %inserted.owner, "database created");
@@ -360,21 +348,18 @@ fn may_create(
         state.node.control.may_choose(identity, &caller.identity)?;
     }
     // A name leads to a deleted database, or to one that is still being loaded: it stays its owner's (06 §4.2, hardened).
-    if let Some(name) = state
-        .node
-        .control
-        .name_of_another(identity, &caller.identity)
-    {
-        return Err(ControlError::NameOfAnother(name).into());
-    }
-    if let Some(name) = name {
+    let control = &state.node.control;
+    let mut of_another = control.name_of_another(identity, &caller.identity);
+    if let Some(name) = name.map(DatabaseName::as_str) {
         // It may have been given to another database meanwhile.
-        let owner = state.node.control.owner_of_top_level_domain(name.as_str());
-        if owner.is_some_and(|owner| owner != caller.identity) {
-            return Err(ControlError::NameOfAnother(name.as_str().to_owned()).into());
-        }
+        let owner = control.owner_of_top_level_domain(name);
+        let is_anothers = owner.is_some_and(|owner| owner != caller.identity);
+        of_another = of_another.or(is_anothers.then(|| name.to_owned()));
     }
-    Ok(())
+    match of_another {
+        Some(name) => Err(ControlError::NameOfAnother(name).into()),
+        None => Ok(()),
+    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::Extension;
-use lightcone_control::{ControlError, DatabaseRecord, HostType};
+use lightcone_control::{ControlDb, ControlError, DatabaseRecord, HostType};
 use lightcone_database::ProgramBytes;
 use lightcone_node::auth::Caller;
 use lightcone_node::databases::Started;
@@ -95,10 +95,8 @@ async fn replace_replica(
         }
     };
     let stored = new.clone();
-    let stored = state
-        .node
-        .change_control(move |control| control.reset_database(&stored));
-    if let Err(error) = stored.await {
+    let store = move |control: &ControlDb| control.reset_database(&stored);
+    if let Err(error) = state.node.change_control(store).await {
         if error.is_unknown() {
             state.node.databases.suspend(&identity).await;
         }

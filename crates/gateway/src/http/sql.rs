@@ -1,18 +1,14 @@
 //! SQL over HTTP (06 §5.14).
 
-use std::sync::Arc;
-
 use axum::body::{Body, Bytes};
-use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode};
-use axum::Extension;
 use lightcone_control::DatabaseRecord;
 use lightcone_database::{HeldBytes, JsonRows, SqlError};
 use lightcone_node::{auth, collaborators};
 use lightcone_types::json::product_type_to_json;
 use lightcone_types::ProductType;
 
-use super::body::RecordAndBody;
+use super::body::WithBody;
 use super::call::{caller_of, EXECUTION_MICROS};
 use super::delivery;
 use super::pieces::PiecesBody;
@@ -20,19 +16,14 @@ use super::query::Query;
 use crate::gateway::Gateway;
 use crate::reply::{self, Failure, Reply};
 
-pub(super) async fn sql(
-    State(state): State<Arc<Gateway>>,
-    query: Query,
-    Extension(caller): Extension<auth::Caller>,
-    RecordAndBody(record, text): RecordAndBody,
-) -> Reply {
+pub(super) async fn sql(query: Query, asked: WithBody) -> Reply {
     let confirmed = query.boolean("confirmed")?.unwrap_or(true);
     let statement = Statement {
-        text: text.text()?.to_owned(),
+        text: asked.body.text()?.to_owned(),
         confirmed,
         write_refusal: None,
     };
-    run(&state, &record, &caller, statement).await
+    run(&asked.state, &asked.record, &asked.caller, statement).await
 }
 
 /// What a caller asks of a database.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
+use hyper_util::server::conn::auto::upgrade::downcast;
 use lightcone_control::DatabaseRecord;
 use lightcone_database::{ConnectError, ConnectRequest, Rights};
 use lightcone_limits::CompressionChoice;
@@ -57,14 +58,11 @@ async fn say_close(stream: &mut TcpStream, reason: String) -> std::io::Result<()
 
 /// Waits for the upgrade, connects to the database and serves the client to its end.
 pub(super) async fn serve(state: Arc<Gateway>, client: Client, upgrade: OnUpgrade) {
-    let Ok(Ok(upgraded)) =
-        tokio::time::timeout(state.node.config.limits.header_timeout, upgrade).await
-    else {
+    let header_timeout = state.node.config.limits.header_timeout;
+    let Ok(Ok(upgraded)) = tokio::time::timeout(header_timeout, upgrade).await else {
         return;
     };
-    let Ok(parts) =
-        hyper_util::server::conn::auto::upgrade::downcast::<TokioIo<StallGuard>>(upgraded)
-    else {
+    let Ok(parts) = downcast::<TokioIo<StallGuard>>(upgraded) else {
         tracing::error!("an upgraded connection is not a TCP stream");
         return;
     };
@@ -81,10 +79,8 @@ pub(super) async fn serve(state: Arc<Gateway>, client: Client, upgrade: OnUpgrad
         protocol: client.protocol,
         token: client.caller.token,
     };
-    let (counters, connected) = (
-        running.counters.clone(),
-        running.handle.connect(request).await,
-    );
+    let counters = running.counters.clone();
+    let connected = running.handle.connect(request).await;
     drop(running);
     let connection = match connected {
         Ok(connection) => connection,
@@ -131,10 +127,8 @@ pub(super) async fn serve(state: Arc<Gateway>, client: Client, upgrade: OnUpgrad
             _ = slot.stopped() => {}
         }
     };
-    count_end(
-        &counters,
-        run(&state.node.config, &signals, reader, &writer, stopped).await,
-    );
+    let end = run(&state.node.config, &signals, reader, &writer, stopped).await;
+    count_end(&counters, end);
 }
 
 /// How the server's choice changes what a client asked for.
@@ -198,17 +192,13 @@ async fn run(
 }
 
 fn count_end(counters: &DatabaseCounters, end: ConnectionEnd) {
+    let of = counters;
     let (ended, cause) = match end {
-        ConnectionEnd::CloseReceived => {
-            (&counters.clients_closed, &counters.disconnects_client_close)
-        }
-        ConnectionEnd::CloseSent => (&counters.clients_closed, &counters.disconnects_server_close),
-        ConnectionEnd::Idle => (
-            &counters.clients_idle_timed_out,
-            &counters.disconnects_error,
-        ),
+        ConnectionEnd::CloseReceived => (&of.clients_closed, &of.disconnects_client_close),
+        ConnectionEnd::CloseSent => (&of.clients_closed, &of.disconnects_server_close),
+        ConnectionEnd::Idle => (&of.clients_idle_timed_out, &of.disconnects_error),
         ConnectionEnd::Gone | ConnectionEnd::Dropped => {
-            (&counters.clients_aborted, &counters.disconnects_error)
+            (&of.clients_aborted, &of.disconnects_error)
         }
     };
     add(ended, 1);

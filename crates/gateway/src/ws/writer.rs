@@ -5,6 +5,7 @@
 //! anything, so that they cost no turn of the connection's task. All else is done by that task: what does not fit into the socket, what
 //! takes long to compress, what is still being made, control frames and the end.
 
+use std::borrow::Cow;
 use std::io::IoSlice;
 use std::ops::Range;
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -73,9 +74,8 @@ pub(super) struct SharedWriter {
     cut: CutSignal,
 }
 
-/// What a drain of the queue ended with.
-enum Then {
-    Continue,
+/// What ends a connection from the queue.
+enum End {
     Close(ClosePayload),
     Drop,
 }
@@ -246,7 +246,7 @@ impl Writer {
         loop {
             // What a courier has left.
             self.flush(&[]).await?;
-            let first = match self.outgoing.try_recv() {
+            let mut next = match self.outgoing.try_recv() {
                 Some(item) => Some(Some(item)),
                 None if self.outgoing.has_more() => tokio::select! {
                     biased;
@@ -255,37 +255,28 @@ impl Writer {
                 },
                 None => None,
             };
-            let mut then = Then::Continue;
-            let is_last = first.is_none();
-            if let Some(item) = first {
-                let mut queue = Queue::default();
-                then = queue.take(item);
-                while matches!(then, Then::Continue) && !queue.is_full() {
+            let is_last = next.is_none();
+            let (mut queue, mut end) = (Queue::default(), None);
+            while let Some(item) = next.take() {
+                end = queue.take(item);
+                if end.is_none() && !queue.is_full() {
                     // Whether nothing is there or the connection is over, the next `recv` will tell.
-                    let Some(item) = self.outgoing.try_recv() else {
-                        break;
-                    };
-                    then = queue.take(Some(item));
+                    next = self.outgoing.try_recv().map(Some);
                 }
-                for batch in queue.batches {
-                    self.send_batch(batch).await?;
-                }
+            }
+            for batch in queue.batches {
+                self.send_batch(batch).await?;
             }
             let closed = self.put_control_frames();
             self.flush(&[]).await?;
             if closed {
                 return Err(ConnectionEnd::CloseSent);
             }
-            match then {
-                Then::Continue => {}
-                Then::Drop => return Err(ConnectionEnd::Dropped),
-                Then::Close(payload) => {
-                    self.signals.close(payload);
-                    continue;
-                }
-            }
-            if is_last && !self.outgoing.has_more() {
-                return Ok(());
+            match end {
+                Some(End::Close(payload)) => self.signals.close(payload),
+                Some(End::Drop) => return Err(ConnectionEnd::Dropped),
+                None if is_last && !self.outgoing.has_more() => return Ok(()),
+                None => {}
             }
         }
     }
@@ -334,13 +325,13 @@ impl Writer {
         let compressing = tokio::task::spawn_blocking(move || {
             let _turn = turn;
             match Payload::of(&held.bytes, part, compression) {
-                Payload::Compressed(payload) => Some(payload),
+                Payload::Compressed(Cow::Owned(payload)) => Some(payload),
                 // It stays with the body.
-                Payload::Plain(_) | Payload::Shared(_) => None,
+                _ => None,
             }
         });
         match compressing.await {
-            Ok(Some(payload)) => Ok(Payload::Compressed(payload)),
+            Ok(Some(payload)) => Ok(Payload::Compressed(Cow::Owned(payload))),
             Ok(None) => Ok(Payload::of(&batch.bytes, range, compression)),
             // The server ends.
             Err(_) => Err(ConnectionEnd::Dropped),
@@ -360,8 +351,11 @@ impl Writer {
         let fragments = body.len().div_ceil(FRAGMENT_BYTES);
         for (index, fragment) in body.chunks(FRAGMENT_BYTES).enumerate() {
             let last = index + 1 == fragments;
-            let tag = if index == 0 { tag } else { &[] };
-            frame::put_fragment_header(&mut self.out, index, last, tag.len() + fragment.len());
+            let (opcode, tag) = match index {
+                0 => (frame::BINARY, tag),
+                _ => (frame::CONTINUATION, &[][..]),
+            };
+            frame::put_header(&mut self.out, last, opcode, tag.len() + fragment.len());
             self.out.extend_from_slice(tag);
             self.flush(fragment).await?;
             // Control frames may stand between fragments, a Close may not.
@@ -450,32 +444,27 @@ impl Writer {
     }
 }
 
-/// A compressed payload with its tag.
-fn compress(body: &[u8], compression: Compression) -> Vec<u8> {
-    let mut payload = Vec::new();
-    encode_payload(&mut payload, body, compression);
-    payload
-}
-
 /// What a message is sent as.
 enum Payload<'b> {
     Plain(&'b [u8]),
-    /// With the tag.
-    Compressed(Vec<u8>),
-    /// The same, for all who get it.
-    Shared(&'b [u8]),
+    /// With the tag. Borrowed: for all who get it.
+    Compressed(Cow<'b, [u8]>),
 }
 
 impl<'b> Payload<'b> {
     fn of(bytes: &'b Body, range: Range<usize>, compression: Compression) -> Payload<'b> {
-        let body = &bytes[range];
+        let compress = |body: &[u8]| {
+            let mut payload = Vec::new();
+            encode_payload(&mut payload, body, compression);
+            payload
+        };
         match (compression, bytes) {
-            (Compression::None, _) => Payload::Plain(body),
+            (Compression::None, _) => Payload::Plain(&bytes[range]),
             // It is one message.
             (_, Body::Shared(shared)) => {
-                Payload::Shared(shared.compressed(compression, |body| compress(body, compression)))
+                Payload::Compressed(shared.compressed(compression, compress).into())
             }
-            (_, Body::Own(_)) => Payload::Compressed(compress(body, compression)),
+            (_, Body::Own(_)) => Payload::Compressed(compress(&bytes[range]).into()),
         }
     }
 
@@ -484,7 +473,6 @@ impl<'b> Payload<'b> {
         match self {
             Payload::Plain(body) => (&NOT_COMPRESSED, body),
             Payload::Compressed(payload) => payload.split_at(1),
-            Payload::Shared(payload) => payload.split_at(1),
         }
     }
 }
@@ -514,7 +502,7 @@ impl Queue {
         self.messages >= DRAIN_MESSAGES_MAX || self.bytes >= DRAIN_BYTES_MAX
     }
 
-    fn take(&mut self, item: Option<Outgoing>) -> Then {
+    fn take(&mut self, item: Option<Outgoing>) -> Option<End> {
         match item {
             Some(Outgoing::Messages(batch)) => {
                 self.messages += batch.ends.len();
@@ -522,12 +510,12 @@ impl Queue {
                 let mut last = self.batches.pop_if(|_| self.bytes <= DRAIN_BYTES_MAX);
                 let before = join(&mut last, batch);
                 self.batches.extend(before.into_iter().chain(last));
-                Then::Continue
+                None
             }
             Some(Outgoing::Close { code, reason }) => {
-                Then::Close(ClosePayload::Reason(code, reason))
+                Some(End::Close(ClosePayload::Reason(code, reason)))
             }
-            None => Then::Drop,
+            None => Some(End::Drop),
         }
     }
 }
