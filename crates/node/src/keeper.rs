@@ -6,7 +6,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use futures_util::stream::{self, StreamExt as _};
 use lightcone_control::DatabaseRecord;
 use lightcone_types::Identity;
 
@@ -80,31 +80,23 @@ async fn open_scheduled(node: &Arc<Node>, attempts: &mut Attempts) {
         "opening the databases that may have scheduled calls"
     );
     // Dropping a handle of a task does not end it: an opening that has begun is finished, also when the server stops.
-    let mut opening = FuturesUnordered::new();
-    for record in records {
-        if opening.len() >= OPENING_MAX {
-            note(opening.next().await, attempts);
+    let openings = stream::iter(records).map(|record| {
+        let identity = record.identity;
+        let opening = tokio::spawn(open(node.clone(), record));
+        async move { (identity, opening.await) }
+    });
+    let mut openings = openings.buffer_unordered(OPENING_MAX);
+    while let Some((identity, opened)) = openings.next().await {
+        // One that did not open is looked at again later.
+        if matches!(opened, Ok(false)) {
+            attempts.count(identity);
         }
-        let node = node.clone();
-        opening.push(tokio::spawn(async move {
-            (record.identity, open(&node, &record).await)
-        }));
-    }
-    while let Some(opened) = opening.next().await {
-        note(Some(opened), attempts);
     }
 }
 
-/// One that did not open is looked at again later.
-fn note(opened: Option<Result<(Identity, bool), tokio::task::JoinError>>, attempts: &mut Attempts) {
-    if let Some(Ok((identity, false))) = opened {
-        attempts.count(identity);
-    }
-}
-
-async fn open(node: &Node, record: &DatabaseRecord) -> bool {
+async fn open(node: Arc<Node>, record: DatabaseRecord) -> bool {
     // Why it does not open is logged there.
-    node.databases.get(record).await.is_ok()
+    node.databases.get(&record).await.is_ok()
 }
 
 async fn look(node: &Arc<Node>, attempts: &mut Attempts) {
@@ -117,12 +109,8 @@ async fn look(node: &Arc<Node>, attempts: &mut Attempts) {
     }
     // Those that failed, or did not open, and have calls planned.
     let mut ended = node.databases.ended();
-    ended.extend(
-        attempts
-            .0
-            .keys()
-            .filter(|identity| !node.databases.is_open(identity)),
-    );
+    let closed = |identity: &&Identity| node.databases.running(identity).is_none();
+    ended.extend(attempts.0.keys().filter(closed));
     ended.sort();
     ended.dedup();
     for identity in ended {
@@ -135,8 +123,7 @@ async fn look(node: &Arc<Node>, attempts: &mut Attempts) {
             continue;
         };
         attempts.count(identity);
-        let node = node.clone();
-        let _ = tokio::spawn(async move { open(&node, &record).await }).await;
+        let _ = tokio::spawn(open(node.clone(), record)).await;
     }
     attempts.forget_old();
 }

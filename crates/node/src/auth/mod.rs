@@ -48,7 +48,7 @@ impl Authority {
 
     /// The bytes of the public key file.
     pub fn public_key_pem(&self) -> &[u8] {
-        self.keys.public_pem()
+        &self.keys.public_pem
     }
 
     /// Signs that this server has its key ([`proof`]).
@@ -89,7 +89,7 @@ impl Authority {
         if let Some(caller) = self.known.get(text) {
             return Ok(caller);
         }
-        let local_error = match token::verify(text, self.keys.decoding_key()) {
+        let local_error = match token::verify(text, &self.keys.decoding) {
             Ok(caller) => {
                 self.known.keep(&caller);
                 return Ok(caller);
