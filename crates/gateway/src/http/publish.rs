@@ -349,17 +349,15 @@ fn may_create(
     }
     // A name leads to a deleted database, or to one that is still being loaded: it stays its owner's (06 §4.2, hardened).
     let control = &state.node.control;
-    let mut of_another = control.name_of_another(identity, &caller.identity);
+    control.check_names(identity, &caller.identity)?;
     if let Some(name) = name.map(DatabaseName::as_str) {
         // It may have been given to another database meanwhile.
         let owner = control.owner_of_top_level_domain(name);
-        let is_anothers = owner.is_some_and(|owner| owner != caller.identity);
-        of_another = of_another.or(is_anothers.then(|| name.to_owned()));
+        if owner.is_some_and(|owner| owner != caller.identity) {
+            return Err(ControlError::NameOfAnother(name.to_owned()).into());
+        }
     }
-    match of_another {
-        Some(name) => Err(ControlError::NameOfAnother(name).into()),
-        None => Ok(()),
-    }
+    Ok(())
 }
 
 #[cfg(test)]
