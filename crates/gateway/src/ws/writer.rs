@@ -82,14 +82,17 @@ enum End {
 
 impl Outlet for SharedWriter {
     fn deliver(&self) {
-        if !self.deliver_by(self.writer.lock(), Writer::courier_bytes_max) {
+        let bytes_max = [COURIER_BYTES_MAX, COURIER_COMPRESSED_BYTES_MAX];
+        if !self.deliver_by(self.writer.lock(), bytes_max) {
             self.signals.wake_writer.notify_one();
         }
     }
 
     fn deliver_at_once(&self) -> bool {
+        // Nothing of it is compressed.
+        let bytes_max = [BYTES_AT_ONCE_MAX, COMPRESS_ABOVE_BYTES];
         match self.writer.try_lock() {
-            Some(writer) => self.deliver_by(writer, Writer::bytes_max_at_once),
+            Some(writer) => self.deliver_by(writer, bytes_max),
             None => false,
         }
     }
@@ -110,17 +113,21 @@ impl SharedWriter {
         shared
     }
 
-    /// Takes so many bytes to the socket. False: there is more. A panic costs the connection, not the thread, which serves others too.
+    /// Takes so many bytes to the socket, or the second number of a client who asks for compression. False: there is more. A panic
+    /// costs the connection, not the thread, which serves others too.
     fn deliver_by(
         &self,
         mut writer: MutexGuard<'_, Option<Writer>>,
-        bytes_max: fn(&Writer) -> usize,
+        [plain_bytes_max, compressed_bytes_max]: [usize; 2],
     ) -> bool {
         // If it is taken, the connection's task looks at the queue before it gives it back.
         let Some(holder) = writer.as_mut() else {
             return true;
         };
-        let bytes_max = bytes_max(holder);
+        let bytes_max = match holder.policy.choose(holder.asked, plain_bytes_max) {
+            Compression::None => plain_bytes_max,
+            _ => compressed_bytes_max,
+        };
         let delivered = catch_unwind(AssertUnwindSafe(|| holder.deliver(bytes_max)));
         delivered.unwrap_or_else(|_| {
             *writer = None;
@@ -154,22 +161,6 @@ impl SharedWriter {
 }
 
 impl Writer {
-    /// What a courier takes to the socket.
-    fn courier_bytes_max(&self) -> usize {
-        match self.policy.choose(self.asked, COURIER_BYTES_MAX) {
-            Compression::None => COURIER_BYTES_MAX,
-            _ => COURIER_COMPRESSED_BYTES_MAX,
-        }
-    }
-
-    /// What another thread takes there in place of waking a courier. Nothing of it is compressed.
-    fn bytes_max_at_once(&self) -> usize {
-        match self.policy.choose(self.asked, BYTES_AT_ONCE_MAX) {
-            Compression::None => BYTES_AT_ONCE_MAX,
-            _ => COMPRESS_ABOVE_BYTES,
-        }
-    }
-
     /// Takes small messages to the socket without waiting. False: there is more, for others.
     fn deliver(&mut self, mut bytes_left: usize) -> bool {
         if !self.out.is_empty() {
@@ -267,9 +258,12 @@ impl Writer {
             for batch in queue.batches {
                 self.send_batch(batch).await?;
             }
-            let closed = self.put_control_frames();
+            let close = self.put_pings();
+            if let Some(payload) = &close {
+                frame::put_close(&mut self.out, payload);
+            }
             self.flush(&[]).await?;
-            if closed {
+            if close.is_some() {
                 return Err(ConnectionEnd::CloseSent);
             }
             match end {
@@ -360,7 +354,9 @@ impl Writer {
             self.flush(fragment).await?;
             // Control frames may stand between fragments, a Close may not.
             if !last {
-                self.put_pings();
+                if let Some(payload) = self.put_pings() {
+                    self.signals.close(payload);
+                }
             }
         }
         Ok(())
@@ -378,7 +374,8 @@ impl Writer {
         self.out.extend_from_slice(tag);
     }
 
-    fn put_pings(&mut self) {
+    /// Puts all control frames but a Close, which it gives back.
+    fn put_pings(&mut self) -> Option<ClosePayload> {
         let control = self.signals.take_control();
         if let Some(payload) = &control.pong {
             frame::put_control(&mut self.out, frame::PONG, payload);
@@ -386,21 +383,7 @@ impl Writer {
         if control.ping {
             frame::put_control(&mut self.out, frame::PING, &[]);
         }
-        if let Some(payload) = control.close {
-            self.signals.close(payload);
-        }
-    }
-
-    /// True when a Close was among them.
-    fn put_control_frames(&mut self) -> bool {
-        self.put_pings();
-        match self.signals.take_control().close {
-            Some(payload) => {
-                frame::put_close(&mut self.out, &payload);
-                true
-            }
-            None => false,
-        }
+        control.close
     }
 
     fn try_write_from(&self, written: usize, tail: &[u8]) -> std::io::Result<usize> {
