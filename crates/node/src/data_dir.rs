@@ -119,9 +119,8 @@ struct Metadata {
 
 fn check_metadata(path: &Path) -> Result<(), Error> {
     let text = match fs::read_to_string(path) {
-        Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return write_metadata(path),
-        Err(error) => return Err(Error::io("read", path)(error)),
+        read => read.map_err(Error::io("read", path))?,
     };
     let metadata: Metadata = toml::from_str(&text).map_err(|error| Error::Config {
         path: path.into(),

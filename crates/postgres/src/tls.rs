@@ -2,10 +2,11 @@
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use lightcone_node::{check_private_key, config};
+use parking_lot::Mutex;
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 use tokio_rustls::rustls::crypto::aws_lc_rs;
@@ -67,16 +68,10 @@ impl Tls {
         }))
     }
 
-    fn current(&self) -> MutexGuard<'_, Current> {
-        self.current
-            .lock()
-            .expect("no code panics while it holds the certificate")
-    }
-
     /// What accepts the next connection: with a new certificate, if the files have changed and can be used.
     pub async fn acceptor(&self) -> TlsAcceptor {
         let changed = {
-            let mut current = self.current();
+            let mut current = self.current.lock();
             if current.looked.elapsed() < LOOK_EVERY {
                 return current.acceptor.clone();
             }
@@ -89,7 +84,7 @@ impl Tls {
             (now != changed).then(|| (now, files.acceptor()))
         });
         let read = read.await.unwrap_or_default();
-        let mut current = self.current();
+        let mut current = self.current.lock();
         if let Some((changed, made)) = read {
             current.changed = changed;
             match made {
@@ -228,7 +223,7 @@ mod tests {
         };
         let tls = Tls::load(&config).expect("good files").expect("named");
         let is_same = |a: &TlsAcceptor, b: &TlsAcceptor| Arc::ptr_eq(a.config(), b.config());
-        let look = || tls.current().looked = Instant::now() - 2 * LOOK_EVERY;
+        let look = || tls.current.lock().looked = Instant::now() - 2 * LOOK_EVERY;
         let first = tls.acceptor().await;
         look();
         assert!(is_same(&tls.acceptor().await, &first));
