@@ -124,9 +124,8 @@ pub(super) async fn create(
 ) -> Reply {
     let parameters = Parameters::parse(&query)?;
     if parameters.clear {
-        return Err(Failure::bad_request(
-            "Clear database requires database name or identity",
-        ));
+        let text = "Clear database requires database name or identity";
+        return Err(Failure::bad_request(text));
     }
     // Before the upload: a caller who may not publish takes no memory either.
     creation_guard(&state, &caller, &client)?;
@@ -166,9 +165,8 @@ pub(super) async fn publish(
     let (known, record) = admit(&state, &path, action, (&caller, &client))?;
     if let Some(record) = record.as_ref().filter(|_| parameters.clear) {
         if parameters.parent.is_some() {
-            return Err(Failure::bad_request(
-                "Setting the parent of an existing database is not supported",
-            ));
+            let text = "Setting the parent of an existing database is not supported";
+            return Err(Failure::bad_request(text));
         }
         check_replicas(parameters.num_replicas)?;
         let by = (&caller, &client);
