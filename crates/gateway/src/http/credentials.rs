@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use axum::extract::{MatchedPath, Request, State};
+use axum::extract::{FromRequestParts, MatchedPath, Request, State};
+use axum::http::request::Parts;
 use axum::http::{header, HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
@@ -101,14 +102,16 @@ pub(super) async fn layer(
     response
 }
 
-/// For routes whose methods differ in what they need.
-pub(super) async fn require(
-    state: &Gateway,
-    headers: &HeaderMap,
-    uri: &Uri,
-) -> Result<Caller, Failure> {
-    let caller = check(state, headers, uri, false).await?;
-    caller.ok_or_else(missing)
+/// A caller with a token, for routes whose methods differ in what they need.
+pub(super) struct WithToken(pub Caller);
+
+impl FromRequestParts<Arc<Gateway>> for WithToken {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, state: &Arc<Gateway>) -> Result<Self, Failure> {
+        let caller = check(state, &parts.headers, &parts.uri, false).await?;
+        caller.map(WithToken).ok_or_else(missing)
+    }
 }
 
 fn missing() -> Failure {

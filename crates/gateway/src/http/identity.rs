@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use axum::extract::State;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
+use axum::extract::{FromRequestParts as _, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, StatusCode};
 use axum::Extension;
 use lightcone_control::ControlDb;
 use lightcone_node::auth::{proof, Caller};
@@ -11,6 +12,7 @@ use lightcone_types::Identity;
 use serde_json::json;
 
 use super::collaborators::roles_as_json;
+use super::credentials::WithToken;
 use super::path::IdentityPath;
 use super::query::{wrong, Query};
 use crate::client_address::{Client, ConnectionAddresses};
@@ -96,11 +98,10 @@ pub(super) async fn databases(
     State(state): State<Arc<Gateway>>,
     IdentityPath(owner): IdentityPath,
     Extension(client): Extension<Client>,
-    headers: HeaderMap,
-    uri: Uri,
+    mut parts: Parts,
 ) -> Reply {
     if !client.is_local {
-        let caller = super::credentials::require(&state, &headers, &uri).await?;
+        let WithToken(caller) = WithToken::from_request_parts(&mut parts, &state).await?;
         if caller.identity != owner {
             let text = "the databases of an identity are told to itself, and to programs on the server's machine [LC0134]";
             return Err(Failure::text(StatusCode::FORBIDDEN, text));
@@ -112,5 +113,5 @@ pub(super) async fn databases(
         let identities: Vec<String> = owned.into_iter().map(Identity::to_hex).collect();
         Ok(json!({ "identities": identities, "roles": roles_as_json(&roles) }).to_string())
     };
-    Ok(reply::json(state.control(of).await?))
+    Ok(reply::json(state.node.change_control(of).await?))
 }

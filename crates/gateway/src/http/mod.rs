@@ -20,7 +20,6 @@ mod names;
 mod outcome_tests;
 mod owner;
 mod path;
-mod pieces;
 mod pre_publish;
 mod publish;
 mod publish_request;

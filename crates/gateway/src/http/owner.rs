@@ -23,7 +23,10 @@ pub(super) async fn delete(
     reply::detached(async move {
         let _lock = state.node.databases.lock(&identity).await;
         // What is said to be gone must not be there after all.
-        state.control(|control| control.settle()).await?;
+        state
+            .node
+            .change_control(|control| control.settle())
+            .await?;
         let Some(record) = state.node.control.database(&identity) else {
             return Ok(reply::empty(StatusCode::OK));
         };
@@ -63,7 +66,9 @@ pub(super) async fn unlock(asked: Permitted) -> Reply {
 }
 
 async fn set_lock(Permitted { state, record, .. }: Permitted, locked: bool) -> Reply {
-    let set = state.control(move |control| control.set_lock(&record.identity, locked));
+    let set = state
+        .node
+        .change_control(move |control| control.set_lock(&record.identity, locked));
     set.await?;
     Ok(reply::empty(StatusCode::OK))
 }

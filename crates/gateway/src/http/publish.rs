@@ -192,7 +192,7 @@ pub(super) async fn publish(
             let register = move |control: &ControlDb| {
                 control.register_name(&name, (&owner, &owner), &identity)
             };
-            match state.control(register).await? {
+            match state.node.change_control(register).await? {
                 Registration::Done => identity,
                 Registration::PermissionDenied(name) => {
                     let body = json!({ "PermissionDenied": { "name": name } });
@@ -307,7 +307,10 @@ impl Publish {
             owner: self.caller.identity,
             host_type: self.parameters.host_type,
             initial_program: program.hash(),
-            replica_id: state.control(|control| control.next_replica_id()).await?,
+            replica_id: state
+                .node
+                .change_control(|control| control.next_replica_id())
+                .await?,
         };
         let databases = &state.node.databases;
         // Without a lock: this replica is in no list yet.

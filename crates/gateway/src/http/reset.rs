@@ -65,7 +65,10 @@ pub(super) async fn reset_database(
         let new = DatabaseRecord {
             host_type,
             initial_program: program.hash(),
-            replica_id: state.control(|control| control.next_replica_id()).await?,
+            replica_id: state
+                .node
+                .change_control(|control| control.next_replica_id())
+                .await?,
             ..old
         };
         // The old database runs untouched, and unlocked, until the new one is complete.

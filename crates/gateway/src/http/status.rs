@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::{header, HeaderMap, StatusCode, Uri};
+use axum::http::{header, HeaderMap, StatusCode};
 use axum::Extension;
 use lightcone_node::metrics::{self, Detail};
 use serde_json::json;
 
+use super::credentials::WithToken;
 use super::path::IdentityPath;
 use super::query::Query;
 use crate::client_address::Client;
@@ -91,23 +92,12 @@ pub(super) async fn energy(IdentityPath(_): IdentityPath) -> Reply {
     Ok(reply::json(r#"{"balance":"0"}"#))
 }
 
-pub(super) async fn set_energy(
-    State(state): State<Arc<Gateway>>,
-    headers: HeaderMap,
-    uri: Uri,
-) -> Reply {
-    super::credentials::require(&state, &headers, &uri).await?;
+pub(super) async fn set_energy(_: WithToken) -> Reply {
     Err(Failure::empty(StatusCode::UNAUTHORIZED))
 }
 
 /// Stricter than the reference, where every caller may credit himself (06 §8).
-pub(super) async fn add_energy(
-    State(state): State<Arc<Gateway>>,
-    headers: HeaderMap,
-    uri: Uri,
-    query: Query,
-) -> Reply {
-    super::credentials::require(&state, &headers, &uri).await?;
+pub(super) async fn add_energy(_: WithToken, query: Query) -> Reply {
     match query.text("amount")? {
         Some(amount) if amount.parse::<u128>().is_err() => {
             Err(Failure::empty(StatusCode::BAD_REQUEST))

@@ -157,7 +157,9 @@ async fn note_program(
         let _lock = databases.lock(&record.identity).await;
         if is_current(state, &record) {
             record.host_type = update.host_type;
-            let noted = state.control(move |control| control.update_database(&record));
+            let noted = state
+                .node
+                .change_control(move |control| control.update_database(&record));
             noted.await?;
         }
     }

@@ -6,7 +6,6 @@ mod publish;
 mod reference;
 mod template;
 mod traces;
-mod trusted_proxies;
 mod unused;
 mod word_or_list;
 
@@ -19,13 +18,14 @@ use serde::Deserialize;
 use crate::error::Error;
 
 pub use auth::{Auth, ForeignIssuers};
-pub use edge::{Mcp, McpWrites, Metrics, Network, Postgres, Routes, Scheduling, Threads};
+pub use edge::{
+    Mcp, McpWrites, Metrics, Network, Postgres, Routes, Scheduling, Threads, TrustedProxies,
+};
 pub use lightcone_limits::{CompressionChoice, Limits, WebSocket};
 pub use publish::{Publish, PublishAllowed, PUBLISH_ALLOWED_VARIABLE, PUBLISH_OWNERS_VARIABLE};
 pub use reference::{CertificateAuthority, Commitlog, EnginePool, Logs, ModuleHttp, V8HeapPolicy};
 pub use template::default_text;
 pub use traces::Tracing;
-pub use trusted_proxies::TrustedProxies;
 
 /// The parsed `config.toml`. Unknown keys are ignored, and named in [`Config::warnings`].
 #[derive(Clone, Debug, Default, Deserialize)]

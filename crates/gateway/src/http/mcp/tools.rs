@@ -215,7 +215,7 @@ impl Tools {
             text.push_str("]}");
             Ok(text)
         };
-        Ok(Said::good(self.state.control(listed).await?))
+        Ok(Said::good(self.state.node.change_control(listed).await?))
     }
 
     async fn get_schema(&self, database: Option<NameOrIdentity>) -> Result<Said, Failure> {
