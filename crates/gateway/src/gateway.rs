@@ -99,12 +99,6 @@ impl Gateway {
         let turn = self.rehearsing.turn(publisher).await;
         turn.map_err(|full| Failure::busy_for(PUBLISH_RETRY_SECONDS, full.to_string()))
     }
-
-    /// What publishing a program may write: the program to the log, and beside it in memory mode, and a new segment.
-    pub(crate) fn publish_bytes(&self, program: &[u8]) -> u64 {
-        let segment_bytes = self.node.databases.new_segment_bytes();
-        (program.len() as u64 * 2).saturating_add(segment_bytes)
-    }
 }
 
 /// A node that does not listen.

@@ -10,6 +10,7 @@ use futures_util::stream::{self, StreamExt as _};
 use lightcone_control::DatabaseRecord;
 use lightcone_types::Identity;
 
+use crate::databases::Running;
 use crate::node::Node;
 
 /// How often it looks.
@@ -59,12 +60,6 @@ impl Attempts {
         attempt.pause = (attempt.pause * 2).min(PAUSE_MAX);
         attempt.next = Instant::now() + attempt.pause;
     }
-
-    /// Forgets those that have been well for so long that the next failure is a new one.
-    fn forget_old(&mut self) {
-        let now = Instant::now();
-        self.0.retain(|_, attempt| now < attempt.next + PAUSE_MAX);
-    }
 }
 
 /// Opens the databases that may have scheduled calls, a few at a time.
@@ -100,15 +95,18 @@ async fn open(node: Arc<Node>, record: DatabaseRecord) -> bool {
 }
 
 async fn look(node: &Arc<Node>, attempts: &mut Attempts) {
-    for identity in node.databases.read_only_for_now() {
+    // They take no writes, for a reason that may pass.
+    let read_only = |running: &Running| running.handle.may_work_again();
+    for identity in node.databases.identities_of(read_only) {
         if attempts.is_due(&identity) {
             attempts.count(identity);
             let node = node.clone();
             let _ = tokio::spawn(async move { node.databases.reopen(&identity).await }).await;
         }
     }
-    // Those that failed, or did not open, and have calls planned.
-    let mut ended = node.databases.ended();
+    // Those that ended by themselves because of a bug, or did not open, and have calls planned.
+    let failed = |running: &Running| !running.handle.is_running();
+    let mut ended = node.databases.identities_of(failed);
     let closed = |identity: &&Identity| node.databases.running(identity).is_none();
     ended.extend(attempts.0.keys().filter(closed));
     ended.sort();
@@ -125,5 +123,8 @@ async fn look(node: &Arc<Node>, attempts: &mut Attempts) {
         attempts.count(identity);
         let _ = tokio::spawn(open(node.clone(), record)).await;
     }
-    attempts.forget_old();
+    // Those that have been well for so long that the next failure is a new one are forgotten.
+    let now = Instant::now();
+    let attempts = &mut attempts.0;
+    attempts.retain(|_, attempt| now < attempt.next + PAUSE_MAX);
 }

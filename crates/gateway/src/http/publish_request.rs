@@ -75,7 +75,9 @@ pub(super) async fn turn_to_load(
     client: &Client,
     program: &ProgramBytes,
 ) -> Result<Turn, Failure> {
-    let bytes = state.publish_bytes(program);
+    // What it may write: the program to the log, and beside it in memory mode, and a new segment.
+    let segment_bytes = state.node.databases.new_segment_bytes();
+    let bytes = (program.len() as u64 * 2).saturating_add(segment_bytes);
     state.publish_turn(publisher(owner, client), bytes).await
 }
 

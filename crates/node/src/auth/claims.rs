@@ -82,16 +82,9 @@ enum Audience {
 pub(super) struct UnverifiedClaims {
     #[serde(rename = "sub")]
     _sub: String,
-    iss: String,
+    pub iss: String,
     #[serde(default)]
-    exp: Option<i64>,
-}
-
-impl UnverifiedClaims {
-    pub(super) fn into_issuer(self) -> Result<String, TokenError> {
-        check_expiry(self.exp)?;
-        Ok(self.iss)
-    }
+    pub exp: Option<i64>,
 }
 
 pub(super) fn now_seconds() -> i64 {

@@ -13,16 +13,11 @@ pub use claims::{Claims, TokenError};
 pub(crate) use issuer::parse as parse_issuer;
 pub use issuer::LOCAL_ISSUER;
 pub use keys::{KeyPair, KeyPaths};
-pub use token::Caller;
+pub use token::{unverified_issuer, Caller};
 
 use crate::config::Auth;
 use crate::error::Error;
 use oidc::OidcClient;
-
-/// The issuer that a token claims to be from. Nothing is verified.
-pub fn inspect_unverified(text: &str) -> Result<String, TokenError> {
-    token::unverified_issuer(text)
-}
 
 /// Mints and checks tokens.
 pub struct Authority {

@@ -8,7 +8,7 @@ use jsonwebtoken::errors::ErrorKind;
 use jsonwebtoken::{Algorithm, DecodingKey, Header, Validation};
 use lightcone_types::Identity;
 
-use super::claims::{Claims, RawClaims, TokenError, UnverifiedClaims};
+use super::claims::{check_expiry, Claims, RawClaims, TokenError, UnverifiedClaims};
 use super::key_set::KeySet;
 use super::keys::KeyPair;
 
@@ -73,11 +73,12 @@ pub(super) fn verify_with_key_set(
 }
 
 /// The issuer that an unverified token names; its expiry is looked at already (06 §3.4 step 2).
-pub(super) fn unverified_issuer(token: &str) -> Result<String, TokenError> {
+pub fn unverified_issuer(token: &str) -> Result<String, TokenError> {
     header_of(token)?;
     let claims: UnverifiedClaims =
         jsonwebtoken::dangerous::insecure_decode_claims(token).map_err(TokenError::invalid)?;
-    claims.into_issuer()
+    check_expiry(claims.exp)?;
+    Ok(claims.iss)
 }
 
 fn header_of(token: &str) -> Result<Header, TokenError> {

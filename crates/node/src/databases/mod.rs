@@ -325,17 +325,8 @@ impl Databases {
         !directory.join(NO_SCHEDULES_FILE).exists()
     }
 
-    /// Databases that ended by themselves, because of a bug.
-    pub(crate) fn ended(&self) -> Vec<Identity> {
-        self.identities_of(|running| !running.handle.is_running())
-    }
-
-    /// Databases that take no writes for a reason that may pass.
-    pub(crate) fn read_only_for_now(&self) -> Vec<Identity> {
-        self.identities_of(|running| running.handle.may_work_again())
-    }
-
-    fn identities_of(&self, are: impl Fn(&Running) -> bool) -> Vec<Identity> {
+    /// The open databases that are so.
+    pub(crate) fn identities_of(&self, are: impl Fn(&Running) -> bool) -> Vec<Identity> {
         let open = self.running.read();
         let found = open.databases.iter().filter(|(_, running)| are(running));
         found.map(|(identity, _)| *identity).collect()
