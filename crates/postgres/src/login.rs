@@ -55,25 +55,19 @@ async fn start(
     }
     let mut requests = 0;
     loop {
-        let message = wire.startup().await?;
-        if matches!(message, Startup::WantsTls | Startup::WantsGss) {
-            requests += 1;
-            if requests > ENCRYPTION_REQUESTS_MAX {
-                return Ok(None);
-            }
-        }
-        match message {
-            Startup::WantsTls => {
-                let given = tls.filter(|_| !wire.is_encrypted());
+        match wire.startup().await? {
+            message @ (Startup::WantsTls | Startup::WantsGss) => {
+                requests += 1;
+                if requests > ENCRYPTION_REQUESTS_MAX {
+                    return Ok(None);
+                }
+                let wants_tls = matches!(message, Startup::WantsTls);
+                let given = tls.filter(|_| wants_tls && !wire.is_encrypted());
                 wire.encryption(given.is_some());
                 wire.flush().await?;
                 if let Some(tls) = given {
                     wire = wire.encrypted(&tls.acceptor().await).await?;
                 }
-            }
-            Startup::WantsGss => {
-                wire.encryption(false);
-                wire.flush().await?;
             }
             Startup::Cancel(key) => {
                 postgres.cancels.cancel(key);
