@@ -189,7 +189,8 @@ pub(crate) fn json_value(value: &Value) -> Response {
 }
 
 pub(crate) fn with_type(content_type: HeaderValue, body: impl Into<Body>) -> Response {
-    ([(header::CONTENT_TYPE, content_type)], body.into()).into_response()
+    let body: Body = body.into();
+    ([(header::CONTENT_TYPE, content_type)], body).into_response()
 }
 
 pub(crate) fn empty(status: StatusCode) -> Response {

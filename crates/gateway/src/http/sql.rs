@@ -110,7 +110,8 @@ fn show_collaborators(state: &Gateway, record: &DatabaseRecord, caller: &auth::C
     Ok(reply::json(format!("{head}{rows}{}", tail(0, [0; 3]))))
 }
 
-/// A body that is there, but not in one piece. Gives its pieces one after the other, so that each can be freed when it is sent. Its length is known.
+/// A body that is there, but not in one piece. It gives its pieces one after the other, so that each can be freed when it is sent. Its
+/// length is known.
 struct PiecesBody {
     pieces: VecDeque<Bytes>,
     bytes_left: u64,

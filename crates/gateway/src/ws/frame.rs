@@ -242,11 +242,8 @@ pub(super) fn put_close(out: &mut Vec<u8>, payload: &ClosePayload) {
         ClosePayload::Echo(bytes) => put_control(out, CLOSE, bytes),
         ClosePayload::Reason(code, reason) => {
             let reason = lightcone_wire::payload::close_reason(reason);
-            put_control(
-                out,
-                CLOSE,
-                &[&code.to_be_bytes(), reason.as_bytes()].concat(),
-            );
+            let payload = [code.to_be_bytes().as_slice(), reason.as_bytes()].concat();
+            put_control(out, CLOSE, &payload);
         }
     }
 }
