@@ -95,7 +95,7 @@ impl Outbound {
         }
         let allow = Arc::new(options.allow);
         let own = OwnAddresses::new(options.lookup.clone());
-        let way = |reach| {
+        let way = |reach| -> Result<Way, OutboundError> {
             let filter = Filter {
                 reach,
                 allow: allow.clone(),

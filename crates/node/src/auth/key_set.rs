@@ -117,7 +117,8 @@ fn usable(jwk: &Jwk) -> Result<Key, String> {
     let (of, all) = (&common.public_key_use, &common.key_operations);
     let is_of_signatures = of.as_ref().is_none_or(|of| *of == PublicKeyUse::Signature);
     let verifies = |all: &Vec<_>| all.contains(&KeyOperations::Verify);
-    if !is_of_signatures || !all.as_ref().is_none_or(verifies) {
+    let is_for_signatures = is_of_signatures && all.as_ref().is_none_or(verifies);
+    if !is_for_signatures {
         return Err("they are not for signatures".into());
     }
     let (algorithm, named) = match &jwk.algorithm {

@@ -68,12 +68,12 @@ impl OidcClient {
             let url = issuer::parse(text).ok()?;
             Some((text.clone(), Issuer::new(url)))
         });
-        let pinned = auth.keys.iter();
-        let pinned = pinned.map(|(name, path)| Ok((name.clone(), pinned(name, path)?)));
+        let files = auth.keys.iter();
+        let keys = files.map(|(name, path)| Ok((name.clone(), pinned(name, path)?)));
         let http = Outbound::new(OutboundOptions::current());
         Ok(OidcClient {
             listed: listed.collect(),
-            pinned: pinned.collect::<Result<_, Error>>()?,
+            pinned: keys.collect::<Result<_, Error>>()?,
             http: Arc::new(http.map_err(|error| Error::HttpClient(error.to_string()))?),
         })
     }
