@@ -440,7 +440,8 @@ fn open_replica(options: DatabaseOptions, kind: HostKind) -> Result<DatabaseHand
     if !options.in_memory {
         return DatabaseHandle::open(options);
     }
-    let lost = |error| format!("the program of an in-memory database is lost: {error}");
+    let lost =
+        |error: std::io::Error| format!("the program of an in-memory database is lost: {error}");
     let program = std::fs::read(options.directory.join(PROGRAM_FILE));
     let program = program.map_err(|error| DatabaseError::Other(lost(error)))?;
     DatabaseHandle::create(options, program, kind)
