@@ -169,27 +169,43 @@ impl Tools {
 
     /// Runs a tool.
     pub async fn call(&self, call: ToolCall) -> Said {
-        let said = match call {
-            ToolCall::Ping { message } => Ok(Said::good(match message {
-                None => "pong".to_owned(),
-                Some(message) => format!("pong: {message}"),
-            })),
+        match self.run(call).await {
+            Ok(said) => said,
+            Err(failure) => Said::of(failure.into_response()).await,
+        }
+    }
+
+    async fn run(&self, call: ToolCall) -> Result<Said, Failure> {
+        match call {
+            ToolCall::Ping { message: None } => Ok(Said::good("pong")),
+            ToolCall::Ping {
+                message: Some(message),
+            } => Ok(Said::good(format!("pong: {message}"))),
             ToolCall::ListDatabases => self.list_databases().await,
-            ToolCall::GetSchema { database } => self.get_schema(database).await,
+            ToolCall::GetSchema { database } => {
+                let record = self.record(database)?;
+                let answer = database::definition(&self.state, &record, RawVersion::V9).await?;
+                Ok(Said::of(answer).await)
+            }
             ToolCall::Sql {
                 database,
-                sql,
+                sql: text,
                 confirmed,
-            } => self.sql(database, sql, confirmed).await,
+            } => {
+                let record = self.record(database)?;
+                let statement = Statement {
+                    text,
+                    confirmed,
+                    write_refusal: self.write_refusal,
+                };
+                let answer = sql::run(&self.state, &record, &self.caller, statement).await?;
+                Ok(Said::of(answer).await)
+            }
             ToolCall::Call {
                 database,
                 reducer,
                 args,
             } => self.call_reducer(database, reducer, args).await,
-        };
-        match said {
-            Ok(said) => said,
-            Err(failure) => Said::of(failure.into_response()).await,
         }
     }
 
@@ -216,28 +232,6 @@ impl Tools {
             Ok(text)
         };
         Ok(Said::good(self.state.node.change_control(listed).await?))
-    }
-
-    async fn get_schema(&self, database: Option<NameOrIdentity>) -> Result<Said, Failure> {
-        let record = self.record(database)?;
-        let answer = database::definition(&self.state, &record, RawVersion::V9).await;
-        Ok(Said::of(answer?).await)
-    }
-
-    async fn sql(
-        &self,
-        database: Option<NameOrIdentity>,
-        text: String,
-        confirmed: bool,
-    ) -> Result<Said, Failure> {
-        let record = self.record(database)?;
-        let statement = Statement {
-            text,
-            confirmed,
-            write_refusal: self.write_refusal,
-        };
-        let answer = sql::run(&self.state, &record, &self.caller, statement).await;
-        Ok(Said::of(answer?).await)
     }
 
     async fn call_reducer(
