@@ -9,15 +9,13 @@ use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use hyper_util::server::conn::auto::upgrade::downcast;
 use lightcone_control::DatabaseRecord;
-use lightcone_database::{ConnectError, ConnectRequest, Rights};
+use lightcone_database::{ConnectError, ConnectRequest};
 use lightcone_limits::CompressionChoice;
-use lightcone_node::auth::Caller;
 use lightcone_node::config::Config;
 use lightcone_node::databases::Running;
 use lightcone_node::metrics::{add, DatabaseCounters, Gauge, SizesSeen};
 use lightcone_node::network::ConnectionSlot;
-use lightcone_types::ConnectionId;
-use lightcone_wire::{Compression, CompressionPolicy, Protocol};
+use lightcone_wire::{Compression, CompressionPolicy};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
@@ -33,13 +31,9 @@ use crate::pace::Pace;
 
 /// An accepted client.
 pub(super) struct Client {
-    pub caller: Caller,
+    pub request: ConnectRequest,
     pub record: DatabaseRecord,
-    pub rights: Rights,
-    pub connection_id: ConnectionId,
-    pub protocol: Protocol,
     pub compression: Compression,
-    pub confirmed: bool,
     pub running: Running,
     /// Counts the connection as long as it is open.
     pub slot: ConnectionSlot,
@@ -68,17 +62,12 @@ pub(super) async fn serve(state: Arc<Gateway>, client: Client, upgrade: OnUpgrad
     };
     let (mut stream, received) = (parts.io.into_inner().into_inner(), parts.read_buf);
     let Client {
-        running, mut slot, ..
+        request,
+        running,
+        mut slot,
+        ..
     } = client;
-    let request = ConnectRequest {
-        identity: client.caller.identity,
-        rights: client.rights,
-        connection_id: client.connection_id,
-        jwt_payload: client.caller.jwt_payload,
-        confirmed: client.confirmed,
-        protocol: client.protocol,
-        token: client.caller.token,
-    };
+    let (identity, rights, protocol) = (request.identity, request.rights, request.protocol);
     let counters = running.counters.clone();
     let connected = running.handle.connect(request).await;
     drop(running);
@@ -87,8 +76,7 @@ pub(super) async fn serve(state: Arc<Gateway>, client: Client, upgrade: OnUpgrad
         Err(error) => return refuse(&state, &counters, &mut stream, error).await,
     };
     // Taking rights away ends open connections; this one may have been opened in that moment.
-    let identity = client.caller.identity;
-    if state.node.rights(&client.record, &identity) < client.rights {
+    if state.node.rights(&client.record, &identity) < rights {
         return;
     }
     add(&counters.clients_spawned, 1);
@@ -103,14 +91,14 @@ pub(super) async fn serve(state: Arc<Gateway>, client: Client, upgrade: OnUpgrad
         sender: connection.sender,
         signals: &signals,
         counters: &counters,
-        protocol: client.protocol,
+        protocol,
     };
     let writer = Writer {
         stream: write_half,
         outgoing: connection.outgoing,
         signals: signals.clone(),
         counters: counters.clone(),
-        protocol: client.protocol,
+        protocol,
         asked: client.compression,
         policy: compression_policy(state.node.config.websocket.compression),
         stall_timeout: state.node.config.websocket.idle_timeout,

@@ -13,6 +13,7 @@ use axum::extract::{Request, State};
 use axum::http::{header, HeaderMap, HeaderValue, StatusCode};
 use axum::Extension;
 use base64::Engine as _;
+use lightcone_database::ConnectRequest;
 use lightcone_node::auth::Caller;
 use lightcone_node::network::{timed, ConnectionSlot};
 use lightcone_types::ConnectionId;
@@ -77,14 +78,19 @@ pub(crate) async fn subscribe(
     let running = state.node.databases.get(&record).await?;
 
     let upgrade = hyper::upgrade::on(&mut request);
-    let client = connection::Client {
+    let request = ConnectRequest {
+        identity: caller.identity,
         rights: state.node.rights(&record, &caller.identity),
-        record,
-        caller,
         connection_id,
-        protocol,
-        compression: parameters.compression,
+        jwt_payload: caller.jwt_payload,
         confirmed: parameters.confirmed,
+        protocol,
+        token: caller.token,
+    };
+    let client = connection::Client {
+        request,
+        record,
+        compression: parameters.compression,
         running,
         slot,
     };
