@@ -26,13 +26,34 @@ pub const VERSIONS: &[SysVersion] = &[
     SysVersion { major: 2, minor: 1 },
 ];
 
-/// Declares the host functions, and the exports of the versions that brought them.
+/// Makes an engine's native functions: one for each host function, so that none looks up at run time which it is.
+pub(crate) trait Natives {
+    type Native;
+
+    /// `FUNCTION` is a position in [`Function::ALL`].
+    fn native<const FUNCTION: u8>() -> Self::Native;
+}
+
+/// Declares the host functions with their numbers of parameters, and the exports of the versions that brought them.
 macro_rules! functions {
-    ($($(#[$doc:meta])* $version:ident { $($function:ident = $name:literal,)+ })+) => {
+    ($($(#[$doc:meta])* $version:ident { $($arity:literal $function:ident = $name:literal,)+ })+) => {
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[allow(missing_docs)]
         pub enum Function {
             $($($function,)+)+
+        }
+
+        impl Function {
+            pub(crate) const ALL: &[Function] = &[$($(Function::$function,)+)+];
+
+            /// The number of parameters.
+            pub(crate) fn arity(self) -> u8 {
+                match self { $($(Function::$function => $arity,)+)+ }
+            }
+
+            pub(crate) fn native<N: Natives>(self) -> N::Native {
+                match self { $($(Function::$function => N::native::<{ Function::$function as u8 }>(),)+)+ }
+            }
         }
 
         $($(#[$doc])* pub const $version: &[(&str, Function)] = &[$(($name, Function::$function)),+];)+
@@ -42,34 +63,44 @@ macro_rules! functions {
 functions! {
     /// The exports of version 2.0, besides `moduleHooks`.
     SYS_2_0 {
-        TableIdFromName = "table_id_from_name",
-        IndexIdFromName = "index_id_from_name",
-        TableRowCount = "datastore_table_row_count",
-        TableScan = "datastore_table_scan_bsatn",
-        IndexScanPoint = "datastore_index_scan_point_bsatn",
-        IndexScanRange = "datastore_index_scan_range_bsatn",
-        DeleteByIndexScanPoint = "datastore_delete_by_index_scan_point_bsatn",
-        DeleteByIndexScanRange = "datastore_delete_by_index_scan_range_bsatn",
-        DeleteAllByEq = "datastore_delete_all_by_eq_bsatn",
-        Insert = "datastore_insert_bsatn",
-        Update = "datastore_update_bsatn",
-        RowIterAdvance = "row_iter_bsatn_advance",
-        RowIterClose = "row_iter_bsatn_close",
-        ConsoleLog = "console_log",
-        ConsoleTimerStart = "console_timer_start",
-        ConsoleTimerEnd = "console_timer_end",
-        Identity = "identity",
-        GetJwtPayload = "get_jwt_payload",
-        VolatileScheduleImmediate = "volatile_nonatomic_schedule_immediate",
-        ProcedureStartMutTx = "procedure_start_mut_tx",
-        ProcedureCommitMutTx = "procedure_commit_mut_tx",
-        ProcedureAbortMutTx = "procedure_abort_mut_tx",
-        ProcedureHttpRequest = "procedure_http_request",
+        1 TableIdFromName = "table_id_from_name",
+        1 IndexIdFromName = "index_id_from_name",
+        1 TableRowCount = "datastore_table_row_count",
+        1 TableScan = "datastore_table_scan_bsatn",
+        3 IndexScanPoint = "datastore_index_scan_point_bsatn",
+        6 IndexScanRange = "datastore_index_scan_range_bsatn",
+        3 DeleteByIndexScanPoint = "datastore_delete_by_index_scan_point_bsatn",
+        6 DeleteByIndexScanRange = "datastore_delete_by_index_scan_range_bsatn",
+        3 DeleteAllByEq = "datastore_delete_all_by_eq_bsatn",
+        3 Insert = "datastore_insert_bsatn",
+        4 Update = "datastore_update_bsatn",
+        2 RowIterAdvance = "row_iter_bsatn_advance",
+        1 RowIterClose = "row_iter_bsatn_close",
+        2 ConsoleLog = "console_log",
+        1 ConsoleTimerStart = "console_timer_start",
+        1 ConsoleTimerEnd = "console_timer_end",
+        0 Identity = "identity",
+        1 GetJwtPayload = "get_jwt_payload",
+        2 VolatileScheduleImmediate = "volatile_nonatomic_schedule_immediate",
+        0 ProcedureStartMutTx = "procedure_start_mut_tx",
+        0 ProcedureCommitMutTx = "procedure_commit_mut_tx",
+        0 ProcedureAbortMutTx = "procedure_abort_mut_tx",
+        2 ProcedureHttpRequest = "procedure_http_request",
     }
     /// What version 2.1 added.
     SYS_2_1 {
-        Clear = "datastore_clear",
+        1 Clear = "datastore_clear",
     }
+    /// What no version has (docs/js-abi.md).
+    EXTRA {
+        3 PointRead = "point_read",
+    }
+}
+
+/// The optional functions that both engines have (docs/js-abi.md).
+pub(crate) fn extra_functions() -> impl Iterator<Item = (&'static str, Function)> {
+    let row_update = ("row_update", Function::Update);
+    EXTRA.iter().copied().chain([row_update])
 }
 
 /// The exports of a virtual module.

@@ -5,13 +5,14 @@ use std::ffi::{c_char, c_int, c_void, CStr, CString};
 use rquickjs_sys as qjs;
 use rquickjs_sys::{JSContext, JSModuleDef};
 
+use crate::host_calls::Failure;
 use crate::specifier;
 use crate::sys::{self, Exports, Function};
 
 use super::globals::script;
 use super::host_calls;
 use super::natives::plain_function;
-use super::state::{state, throw, Failure};
+use super::state::{state, throw, throw_new};
 use super::value::{undefined, Owned, Thrown};
 
 /// Makes imports resolve here.
@@ -35,7 +36,7 @@ unsafe extern "C" fn resolve(
     unsafe {
         if !state(context).linking {
             // Only `import()` comes this late.
-            throw(context, Failure::Plain("Not supported"));
+            throw_new(context, |values| &values.error, "Not supported");
             return std::ptr::null_mut();
         }
         let text = CStr::from_ptr(specifier).to_string_lossy();

@@ -8,7 +8,7 @@
 //! | `realm`, `scope` | what calls need of an engine ([`crate::instance`], [`crate::invoke`]) |
 //! | `imports` | the host functions, in their general form |
 //! | `fast` | the same, called by optimized code without leaving it |
-//! | `host_calls` | what both of them do |
+//! | [`crate::host_calls`] | what both of them do |
 //! | `failures` | what they throw |
 //! | `values` | checks of arguments |
 //! | `state`, `call_buffers` | the state that host functions use; the buffers that the host writes calls to |
@@ -42,7 +42,6 @@ mod call_buffers;
 mod exception;
 mod failures;
 mod fast;
-mod host_calls;
 mod imports;
 mod isolate;
 mod loading;

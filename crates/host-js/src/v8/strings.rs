@@ -2,8 +2,8 @@
 
 use ::v8::{PinScope, ValueView, ValueViewData};
 
-use super::state::Failure;
 use super::values::{buffer_of, room_for, room_for_text, Value};
+use crate::host_calls::Failure;
 use crate::messages;
 
 /// `text_read`: the string in a part of a buffer (docs/js-abi.md).
@@ -30,7 +30,7 @@ pub(super) fn write(
 ) -> Result<i32, Failure> {
     let Ok(text) = text.try_cast::<::v8::String>() else {
         return Err(Failure::Type(messages::expected(
-            "`string`",
+            messages::STRING,
             text.type_repr(),
         )));
     };

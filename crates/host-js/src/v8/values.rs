@@ -1,8 +1,7 @@
 //! Checks of the arguments of host functions (spec 04 §4.1).
 
-use lightcone_host::RangeBounds;
-
-use super::state::{Failure, State};
+use super::state::State;
+use crate::host_calls::Failure;
 use crate::messages;
 
 pub(crate) type Value<'s> = ::v8::Local<'s, ::v8::Value>;
@@ -94,42 +93,6 @@ pub(crate) unsafe fn buffer_of<'a>(
     }
 }
 
-/// The first `length` bytes.
-#[inline]
-pub(crate) fn start(buffer: &mut [u8], length: u32) -> Result<&mut [u8], Failure> {
-    buffer
-        .get_mut(..length as usize)
-        .ok_or(Failure::Range(messages::LENGTH_OUT_OF_BOUNDS))
-}
-
-/// The arguments of a range after the index and the buffer.
-#[derive(Clone, Copy)]
-pub(super) struct RangeLens {
-    pub(super) prefix_len: u32,
-    pub(super) prefix_elems: u16,
-    pub(super) rstart_len: u32,
-    pub(super) rend_len: u32,
-}
-
-/// The parts of a range, back to back in the buffer; without an end it is the start again (§4.2).
-pub(super) fn range(buffer: &[u8], lens: RangeLens) -> Result<RangeBounds<'_>, Failure> {
-    let bounds = || {
-        let (prefix, rest) = buffer.split_at_checked(lens.prefix_len as usize)?;
-        let (start, rest) = rest.split_at_checked(lens.rstart_len as usize)?;
-        let end = match lens.rend_len {
-            0 => start,
-            length => rest.get(..length as usize)?,
-        };
-        Some(RangeBounds {
-            prefix,
-            prefix_columns: lens.prefix_elems.into(),
-            start,
-            end,
-        })
-    };
-    bounds().ok_or(Failure::Range(messages::LENGTH_OUT_OF_BOUNDS))
-}
-
 /// A string as UTF-8; lone surrogates become U+FFFD.
 pub(crate) fn string_of(
     scope: &mut ::v8::PinScope<'_, '_>,
@@ -141,7 +104,7 @@ pub(crate) fn string_of(
             Ok(text.to_rust_string_lossy(scope))
         }
         Err(_) => Err(Failure::Type(messages::expected(
-            "`string`",
+            messages::STRING,
             value.type_repr(),
         ))),
     }
@@ -175,7 +138,7 @@ pub(crate) fn bytes_of(value: Value<'_>) -> Result<Vec<u8>, Failure> {
         room_for(array.byte_length())?;
     }
     array_bytes(value)
-        .ok_or_else(|| Failure::Type(messages::expected("`Uint8Array`", value.type_repr())))
+        .ok_or_else(|| Failure::Type(messages::expected(messages::BYTES, value.type_repr())))
 }
 
 /// The content of a `Uint8Array`; `None` for any other value.
@@ -203,7 +166,7 @@ pub(crate) fn utf8_array<'s>(
 ) -> Result<::v8::Local<'s, ::v8::Uint8Array>, Failure> {
     let Ok(text) = text.try_cast::<::v8::String>() else {
         return Err(Failure::Type(messages::expected(
-            "`string`",
+            messages::STRING,
             text.type_repr(),
         )));
     };
