@@ -34,7 +34,7 @@ fn level_v10(level: &ModuleLevel) -> RawModuleDefV10 {
     let explicit = explicit_names(level);
     let names = ShownNames {
         level,
-        readers_rules: NameRules::new(level.policy, explicit.clone()),
+        readers_rules: NameRules::new(level.policy, explicit.clone(), false),
     };
     let mut sections = vec![S::Typespace((*level.typespace).clone())];
     add(&mut sections, level.types.iter().map(type_v10), S::Types);

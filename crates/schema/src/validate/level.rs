@@ -23,8 +23,7 @@ pub(super) fn level(
     is_root: bool,
 ) -> ModuleLevel {
     let has_migration = is_root && migration::is_in(&sections.reducers, &sections.tables);
-    let rules = NameRules::new(sections.policy, sections.explicit_names);
-    let rules = rules.with_migration(has_migration);
+    let rules = NameRules::new(sections.policy, sections.explicit_names, has_migration);
     let typespace = types::convert_typespace(sections.policy, &sections.typespace);
     let typespace = Arc::new(typespace);
     let mut uses = TypeUses::new(&sections.typespace, &sections.types);

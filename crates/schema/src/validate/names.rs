@@ -20,9 +20,9 @@ pub(crate) struct NameRules {
 }
 
 impl NameRules {
-    pub fn new(policy: CaseConversionPolicy, explicit: ExplicitNames) -> Self {
+    pub fn new(policy: CaseConversionPolicy, explicit: ExplicitNames, has_migration: bool) -> Self {
         let mut rules = NameRules {
-            has_migration: false,
+            has_migration,
             policy,
             tables: HashMap::new(),
             functions: HashMap::new(),
@@ -37,14 +37,6 @@ impl NameRules {
             names.insert(mapping.source_name, mapping.canonical_name);
         }
         rules
-    }
-
-    /// The rules of a level that may have a migration function.
-    pub fn with_migration(self, has_migration: bool) -> Self {
-        NameRules {
-            has_migration,
-            ..self
-        }
     }
 
     pub fn table(&self, source_name: &str) -> String {
