@@ -9,6 +9,7 @@ use wasmtime::{Config, Engine, Linker, Module, OptLevel, Strategy, WasmFeatures}
 
 use crate::code_cache::{CodeCache, CodeCacheOptions, CodeId};
 use crate::instance::WasmModule;
+use crate::load::Program;
 use crate::mappings::Mappings;
 use crate::state::State;
 use crate::waits::Waits;
@@ -145,30 +146,20 @@ impl ModuleEngine for WasmEngine {
         }
         let module = on_own_stack(self.stack_bytes_max, || {
             let module = self.code(program)?;
-            check::abi_version(
-                check::function_import_modules(&module)
-                    .iter()
-                    .map(String::as_str),
-            )?;
-            let linked = self
-                .linker
-                .instantiate_pre(&module)
-                .map_err(|error| HostError::Link(error.root_cause().to_string()))?;
-            let suspending = self
-                .suspending
-                .instantiate_pre(&module)
-                .map_err(|error| HostError::Link(error.root_cause().to_string()))?;
-            let steps = check::exports(&module)?;
-            let mappings = self.mappings.clone();
-            let stack_bytes_max = self.stack_bytes_max;
-            WasmModule::start(
-                linked,
-                suspending,
-                steps,
-                stack_bytes_max,
-                mappings,
-                options,
-            )
+            let imports = check::function_import_modules(&module);
+            check::abi_version(imports.iter().map(String::as_str))?;
+            let link = |linker: &Linker<State>| {
+                let linked = linker.instantiate_pre(&module);
+                linked.map_err(|error| HostError::Link(error.root_cause().to_string()))
+            };
+            let program = Program {
+                blocking: link(&self.linker)?,
+                suspending: link(&self.suspending)?,
+                steps: check::exports(&module)?,
+                stack_bytes_max: self.stack_bytes_max,
+                mappings: self.mappings.clone(),
+            };
+            WasmModule::start(program, options)
         })?;
         Ok(Box::new(module))
     }

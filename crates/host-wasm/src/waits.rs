@@ -85,30 +85,40 @@ pub(crate) fn define(linker: &mut Linker<State>, waits: Waits) -> wasmtime::Resu
     Ok(())
 }
 
-async fn start(mut caller: Caller<'_, State>, out: u32, waits: Waits) -> wasmtime::Result<u32> {
+/// Runs the first part of a host call that waits. Its answer, if it ends with that, or what to wait for.
+fn asked(
+    caller: &mut Caller<'_, State>,
+    ask: impl FnOnce(&[u8], &mut HostEnv) -> Result<Option<Waiting>, AbiError>,
+) -> wasmtime::Result<Result<Option<Waiting>, u32>> {
     let mut waiting = None;
-    let asked = host_call(&mut caller, |_, env| {
-        waiting = env.ask_transaction()?;
+    let answer = host_call(caller, |memory, env| {
+        waiting = ask(memory, env)?;
         Ok(0)
     })?;
-    if asked != 0 {
-        return Ok(asked);
+    Ok(match answer {
+        0 => Ok(waiting),
+        errno => Err(errno),
+    })
+}
+
+async fn start(mut caller: Caller<'_, State>, out: u32, waits: Waits) -> wasmtime::Result<u32> {
+    match asked(&mut caller, |_, env| env.ask_transaction())? {
+        Ok(waiting) => waits.turn(&mut caller, waiting).await,
+        Err(errno) => return Ok(errno),
     }
-    waits.turn(&mut caller, waiting).await;
     caller.data_mut().begin_transaction();
-    host_call(&mut caller, |memory, env| started(memory, env, out))
+    host_call(&mut caller, |memory, env| {
+        let now = env.open_transaction()?;
+        write(memory, out, &now.to_le_bytes())?;
+        Ok(0)
+    })
 }
 
 async fn commit(mut caller: Caller<'_, State>, waits: Waits) -> wasmtime::Result<u32> {
-    let mut waiting = None;
-    let asked = host_call(&mut caller, |_, env| {
-        waiting = env.ask_commit()?;
-        Ok(0)
-    })?;
-    if asked != 0 {
-        return Ok(asked);
+    match asked(&mut caller, |_, env| env.ask_commit())? {
+        Ok(waiting) => waits.turn(&mut caller, waiting).await,
+        Err(errno) => return Ok(errno),
     }
-    waits.turn(&mut caller, waiting).await;
     host_call(&mut caller, |_, env| env.commit_transaction().map(|()| 0))
 }
 
@@ -123,15 +133,10 @@ async fn request(
     place: RequestPlace,
     waits: Waits,
 ) -> wasmtime::Result<u32> {
-    let mut waiting = None;
-    let asked = host_call(&mut caller, |memory, env| {
-        waiting = ask(memory, env, place)?;
-        Ok(0)
-    })?;
-    if asked != 0 {
-        return Ok(asked);
+    match asked(&mut caller, |memory, env| ask(memory, env, place))? {
+        Ok(waiting) => waits.wait(&mut caller, waiting).await,
+        Err(errno) => return Ok(errno),
     }
-    waits.wait(&mut caller, waiting).await;
     host_call(&mut caller, |memory, env| answered(memory, env, place.4))
 }
 
@@ -163,12 +168,6 @@ fn block(caller: &mut Caller<'_, State>, waiting: Option<Waiting>) {
     let call_ticks = ticks(env.limits().call_ms_max);
     env.block(waiting);
     caller.as_context_mut().set_epoch_deadline(call_ticks);
-}
-
-fn started(memory: &mut [u8], env: &mut HostEnv, out: u32) -> Result<u32, AbiError> {
-    let now = env.open_transaction()?;
-    write(memory, out, &now.to_le_bytes())?;
-    Ok(0)
 }
 
 fn ask(

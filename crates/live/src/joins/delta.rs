@@ -13,7 +13,8 @@ use std::borrow::Borrow;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use lightcone_table::{DeltaBatch, DeltaKind, RowAt, Tables};
+use lightcone_query::ColumnAt;
+use lightcone_table::{DeltaBatch, DeltaKind, Index, RowAt, Tables};
 use lightcone_types::TableId;
 
 use super::allowance::Allowance;
@@ -262,16 +263,22 @@ impl<'s> Search<'s> {
         if !is_other || self.changes.of(place).is_empty() {
             return Some(());
         }
-        let key = || {
-            let mut key = Vec::new();
-            let made = index.key_of_point(&relation.layout, point, &mut key);
-            made.is_ok().then_some(key)
-        };
-        let partners = self.changes.with_value(hop.to, key)?;
+        let partners = self.partners(index, hop.to, point)?;
         match path.is_of_subquery {
             true => self.add_gone(partners, (path, depth), rows),
             false => self.take_back(partners, (path, depth, hop), rows, weight),
         }
+    }
+
+    /// The changed rows of a relation that may have this value in a column, which has the index.
+    pub fn partners(&self, index: &Index, to: ColumnAt, point: &[u8]) -> Option<Partners<'s>> {
+        let changes = self.changes;
+        changes.with_value(to, || {
+            let mut key = Vec::new();
+            let layout = &self.shape.relations[place_of(to)].layout;
+            let made = index.key_of_point(layout, point, &mut key);
+            made.is_ok().then_some(key)
+        })
     }
 
     /// All rows of a match are known, or all around it.

@@ -12,7 +12,7 @@ use lightcone_table::{Index, TableView};
 use super::allowance::MATCHES_COUNTED_MAX;
 use super::changes::COMPARED_MAX;
 use super::delta::Search;
-use super::parts::{place_of, Rows};
+use super::parts::{place_of, sorted, Rows};
 use super::path::Path;
 use super::subquery::{Driver, Probe, Sought, Subquery};
 
@@ -61,13 +61,6 @@ struct Way<'w> {
     is_by_join: bool,
 }
 
-/// What comes of them does so in one order.
-fn sorted(keys: HashSet<&[u8]>) -> Vec<&[u8]> {
-    let mut keys: Vec<_> = keys.into_iter().collect();
-    keys.sort_unstable();
-    keys
-}
-
 impl<'s> Search<'s> {
     /// A match around subqueries has come or gone: finds for whom they hold.
     pub(super) fn ask_within(
@@ -94,7 +87,8 @@ impl<'s> Search<'s> {
             matched = self.keys_of_matches(driver, rows, state)?;
             known = Some(driver.guard);
             if !driver.is_negated {
-                for key in sorted(matched) {
+                // What comes of them does so in one order.
+                for key in sorted(matched.into_iter()) {
                     if self.holds(rows, key, state, known)? {
                         self.push(key, rows, weight)?;
                     }
@@ -335,13 +329,8 @@ impl<'s> Search<'s> {
         if result != Some(true) || sub.state == State::After || self.changes.of(place).is_empty() {
             return result;
         }
-        let point = self.shape.value(rows, probe.from);
         let index = table.index_on(probe.to.column)?;
-        let partners = self.changes.with_value(probe.to, || {
-            let mut key = Vec::new();
-            let made = index.key_of_point(&relation.layout, point, &mut key);
-            made.is_ok().then_some(key)
-        })?;
+        let partners = self.partners(index, probe.to, self.shape.value(rows, probe.from))?;
         let mut goes_on = true;
         partners.try_for_each(|changed| {
             if goes_on && changed.weight < 0 {

@@ -212,12 +212,6 @@ impl Joins {
         }
     }
 
-    /// Whether instances of views have the shape.
-    pub fn is_of_instances(&self, shape: TableId) -> bool {
-        let live = self.shapes.get(&shape);
-        live.is_some_and(|live| live.instances > 0)
-    }
-
     /// The instances that have a key of a shape.
     pub fn instances_of_key(&self, shape: TableId, key: &[u8]) -> impl Iterator<Item = u32> + '_ {
         let live = self.shapes.get(&shape);

@@ -99,6 +99,14 @@ impl Relation {
     }
 }
 
+/// These, in order, each once.
+pub(super) fn sorted<T: Ord>(items: impl Iterator<Item = T>) -> Vec<T> {
+    let mut items: Vec<T> = items.collect();
+    items.sort_unstable();
+    items.dedup();
+    items
+}
+
 /// The relation that a column is of.
 pub(super) fn place_of(at: ColumnAt) -> usize {
     usize::from(at.relation)
@@ -141,17 +149,13 @@ impl Parts {
     pub(super) fn new(join: &LiveJoin, columns: Vec<ColumnAt>, first_equal: Vec<usize>) -> Parts {
         let relations = (0..join.relations.len()).map(|number| relation_of(join, number));
         let around = join.residuals.iter().map(|residual| (None, residual));
-        let within = join
-            .subqueries
-            .iter()
-            .enumerate()
-            .flat_map(|(number, subquery)| {
-                let own = subquery.residuals.iter();
-                own.map(move |residual| (Some(number), residual))
-            });
-        let residuals = around
-            .chain(within)
-            .map(|(of, residual)| (of, residual.clone()));
+        let within = join.subqueries.iter().enumerate();
+        let within = within.flat_map(|(number, subquery)| {
+            let own = subquery.residuals.iter();
+            own.map(move |residual| (Some(number), residual))
+        });
+        let residuals = around.chain(within);
+        let residuals = residuals.map(|(of, residual)| (of, residual.clone()));
         let types = columns.iter().map(|at| type_of(join, *at).clone());
         let types: Vec<AlgebraicType> = types.collect();
         Parts {
@@ -294,9 +298,7 @@ fn relation_of(join: &LiveJoin, number: usize) -> Relation {
         .filter(|at| place_of(**at) == number)
         .map(|at| at.column);
     let parameters = relation.parameters.iter().map(|(column, _)| *column);
-    let mut matters: Vec<ColId> = read.chain(parameters).collect();
-    matters.sort_unstable();
-    matters.dedup();
+    let matters = sorted(read.chain(parameters));
     Relation {
         table: relation.table.clone(),
         layout: RowLayout::new(&types),

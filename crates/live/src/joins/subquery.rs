@@ -3,7 +3,7 @@
 use lightcone_query::{ColumnAt, Guard, GuardSays, LiveJoin};
 use lightcone_types::ColId;
 
-use super::parts::{place_of, promise, Parts};
+use super::parts::{place_of, promise, sorted, Parts};
 use super::path::Members;
 
 /// Of the indexes by which the rows of a relation may be found, so many are compared beside the first.
@@ -83,11 +83,8 @@ impl Subquery {
     /// What the row that comes out is joined with.
     pub fn around(parts: &Parts) -> Subquery {
         let others = parts.around().filter(|number| *number != parts.returned);
-        Subquery::over(
-            parts,
-            None,
-            (others.collect(), &parts.guards[..], Vec::new()),
-        )
+        let rest = (others.collect(), &parts.guards[..], Vec::new());
+        Subquery::over(parts, None, rest)
     }
 
     fn over(
@@ -135,10 +132,7 @@ fn reads(join: &LiveJoin, number: usize) -> Vec<ColumnAt> {
         residuals.chain(subquery.guards.iter().flat_map(|guard| &guard.columns))
     });
     let is_around = |at: &&ColumnAt| !is_within(join.relations[place_of(**at)].subquery);
-    let mut columns: Vec<ColumnAt> = columns.filter(is_around).copied().collect();
-    columns.sort_unstable();
-    columns.dedup();
-    columns
+    sorted(columns.filter(is_around).copied())
 }
 
 struct Progress<'s> {
@@ -199,10 +193,7 @@ impl Progress<'_> {
         let by_parameter =
             by_parameter.map(|(number, column)| (*column, Sought::Parameter(*number)));
         let table = &self.parts.relations[relation].table;
-        let has_index = |(column, _): &(ColId, Sought)| {
-            let mut indexes = table.indexes.iter();
-            indexes.any(|index| *index.algorithm.columns() == [*column])
-        };
+        let has_index = |(column, _): &(ColId, Sought)| table.has_index_on(*column);
         let others = by_parameter.chain(others).filter(has_index);
         let others = others.take(OTHERS_MAX).collect();
         self.missing.retain(|missing| *missing != relation);
