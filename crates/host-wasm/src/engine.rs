@@ -3,7 +3,8 @@
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
 use lightcone_host::{
-    clock, on_own_stack, HostError, HostLimits, InstanceOptions, LoadedModule, ModuleEngine,
+    check_stack, clock, on_own_stack, HostError, HostLimits, InstanceOptions, LoadedModule,
+    ModuleEngine,
 };
 use wasmtime::{Config, Engine, Linker, Module, OptLevel, Strategy, WasmFeatures};
 
@@ -137,13 +138,7 @@ impl ModuleEngine for WasmEngine {
         program: &[u8],
         options: &InstanceOptions,
     ) -> Result<Box<dyn LoadedModule>, HostError> {
-        // The threads that call the module have stacks for this limit.
-        if options.limits.stack_bytes_max < self.stack_bytes_max {
-            return Err(HostError::Engine(format!(
-                "it was made for stacks of {} bytes, and an instance may have {} only",
-                self.stack_bytes_max, options.limits.stack_bytes_max
-            )));
-        }
+        check_stack(self.stack_bytes_max, &options.limits)?;
         let module = on_own_stack(self.stack_bytes_max, || {
             let module = self.code(program)?;
             let imports = check::function_import_modules(&module);

@@ -37,17 +37,7 @@ impl MemoryGuard {
         share: Option<HeapShare>,
         buffers: Arc<ArrayBuffers>,
     ) -> Box<MemoryGuard> {
-        let guard = Box::new(MemoryGuard {
-            exceeded: AtomicBool::new(false),
-            raised: AtomicBool::new(false),
-            grown: AtomicBool::new(false),
-            large: AtomicBool::new(false),
-            rested_bytes: AtomicUsize::new(0),
-            isolate: isolate.thread_safe_handle(),
-            heap_bytes_max,
-            share,
-            buffers,
-        });
+        let guard = MemoryGuard::new(isolate, heap_bytes_max, share, buffers);
         guard.watch(isolate);
         if guard.share.is_some() {
             guard.lower_limit(isolate);
@@ -57,6 +47,16 @@ impl MemoryGuard {
 
     /// A guard without limits.
     pub(crate) fn none(isolate: &::v8::Isolate) -> Box<MemoryGuard> {
+        let buffers = ArrayBuffers::new(&Account::root(Kind::Instance, 0), 0);
+        MemoryGuard::new(isolate, 0, None, buffers)
+    }
+
+    fn new(
+        isolate: &::v8::Isolate,
+        heap_bytes_max: usize,
+        share: Option<HeapShare>,
+        buffers: Arc<ArrayBuffers>,
+    ) -> Box<MemoryGuard> {
         Box::new(MemoryGuard {
             exceeded: AtomicBool::new(false),
             raised: AtomicBool::new(false),
@@ -64,9 +64,9 @@ impl MemoryGuard {
             large: AtomicBool::new(false),
             rested_bytes: AtomicUsize::new(0),
             isolate: isolate.thread_safe_handle(),
-            heap_bytes_max: 0,
-            share: None,
-            buffers: ArrayBuffers::new(&Account::root(Kind::Instance, 0), 0),
+            heap_bytes_max,
+            share,
+            buffers,
         })
     }
 

@@ -96,11 +96,7 @@ impl Delta {
         // Rows that are for several keys are written once.
         let mut written: HashMap<usize, RowAt> = HashMap::new();
         for row in &found.rows {
-            let kind = match row.weight > 0 {
-                true => DeltaKind::Insert,
-                false => DeltaKind::Delete,
-            };
-            let (key, content) = found.content(row);
+            let (kind, (key, content)) = (kind_of(row.weight), found.content(row));
             let at = match found.is_shared {
                 true => *written
                     .entry(row.start)
@@ -117,6 +113,14 @@ impl Delta {
     /// Drops what was found. Has to be called after the last join, also of one that was too much.
     pub fn clear(&mut self) {
         self.found.clear();
+    }
+}
+
+/// What a row that comes out so often more, or less, is told as.
+pub(crate) fn kind_of(weight: isize) -> DeltaKind {
+    match weight > 0 {
+        true => DeltaKind::Insert,
+        false => DeltaKind::Delete,
     }
 }
 

@@ -28,6 +28,7 @@ use self::changes::Ops;
 use self::delta::{Delta, Keys};
 
 pub use self::allowance::{MATCHES_COUNTED_MAX, STEPS_PER_ROW};
+pub(crate) use self::delta::kind_of;
 pub use self::matches::{Answers, Reading};
 pub use self::shape::JoinShape;
 pub use self::shapes::JoinShapes;
@@ -215,10 +216,8 @@ impl Joins {
     /// The instances that have a key of a shape.
     pub fn instances_of_key(&self, shape: TableId, key: &[u8]) -> impl Iterator<Item = u32> + '_ {
         let live = self.shapes.get(&shape);
-        let holders = live.and_then(|live| live.keys.get(key));
-        holders
-            .into_iter()
-            .flat_map(|holders| holders.instances.iter().copied())
+        let holders = live.and_then(|live| live.keys.get(key)).into_iter();
+        holders.flat_map(|holders| holders.instances.iter().copied())
     }
 
     /// Those that have one of its keys.

@@ -135,8 +135,8 @@ impl WindowShape {
 
     /// The values of the window's own parameters in its key.
     pub(super) fn own_key<'k>(&self, key: &'k [u8]) -> &'k [u8] {
-        let values = self.values(key).map(<[u8]>::len);
-        &key[..values.sum()]
+        let lengths = self.values(key).map(<[u8]>::len);
+        &key[..lengths.sum::<usize>()]
     }
 
     /// The keys of the sources in the key of a window.
@@ -166,7 +166,7 @@ impl WindowShape {
     }
 
     /// The values of the parameters in a key.
-    fn values<'k>(&self, key: &'k [u8]) -> impl Iterator<Item = &'k [u8]> + use<'k, '_> {
+    fn values<'s, 'k>(&'s self, key: &'k [u8]) -> impl Iterator<Item = &'k [u8]> + use<'s, 'k> {
         let mut rest = key;
         self.parameters.iter().map(move |column| {
             let length = self.layout.check_column(usize::from(column.0), rest);

@@ -8,14 +8,14 @@ use lightcone_types::{Identity, TableId};
 use smallvec::SmallVec;
 
 use super::allowance::{Allowance, Spent};
-use super::fill::{Found, Wanted};
+use super::fill::Wanted;
 use super::limits::{Room, WindowLimits};
 use super::shape::WindowShape;
 use super::source::Source;
 use super::window::{Changes, Entry, Extent, Window};
 use crate::bound_query::BoundWindow;
 use crate::holders::{Holder, Holders};
-use crate::joins::{Answers, Reading};
+use crate::joins::{kind_of, Answers, Reading};
 use crate::key::Key;
 use crate::work::RowsLately;
 
@@ -35,7 +35,7 @@ pub(super) struct Live {
     pub window: Window,
     /// Which of the shape's ways finds its rows.
     pub access: usize,
-    holders: Holders,
+    pub holders: Holders,
     /// It was too much, and is not kept up to date any more.
     pub has_failed: bool,
     /// It has the changes of the present transaction, but clients were not told.
@@ -52,6 +52,11 @@ pub(super) struct Live {
 impl Live {
     fn memory_bytes(&self) -> usize {
         WINDOW_BYTES + 3 * self.asked.key.len() + self.window.memory_bytes()
+    }
+
+    /// The rows that come out.
+    pub fn shown(&self) -> &[Entry] {
+        self.window.shown(self.extent)
     }
 
     /// It was too much, and what it has changed so far is not told: that is no state of it.
@@ -125,7 +130,7 @@ impl ShapeWindows {
         self.by_key.is_empty()
     }
 
-    fn find(&self, key: &[u8]) -> Option<&Live> {
+    pub fn find(&self, key: &[u8]) -> Option<&Live> {
         let window = *self.by_key.get(key)?;
         self.windows[window as usize].as_ref()
     }
@@ -133,10 +138,6 @@ impl ShapeWindows {
     pub fn live(&mut self, window: u32) -> &mut Live {
         let live = self.windows[window as usize].as_mut();
         live.expect("numbers are of windows that are there")
-    }
-
-    pub fn holders(&self, key: &[u8]) -> Option<&Holders> {
-        self.find(key).map(|live| &live.holders)
     }
 
     /// False: there is no such window yet.
@@ -169,8 +170,8 @@ impl ShapeWindows {
             let table = &self.shape.table.name;
             return Err(format!("finding the rows of the subscription with ORDER BY would take more than the {} rows of `{table}` that limits.window-rows-read-max allows to look at: add an index to the module that begins with the columns of `=` in WHERE and goes on with the first one of ORDER BY [LC0728]", room.user.limits.rows_read_max));
         };
-        let number = self.free.last().copied();
-        let number = number.unwrap_or(self.windows.len() as u32);
+        let free = self.free.last().copied();
+        let number = free.unwrap_or(self.windows.len() as u32);
         let mut holders = Holders::default();
         holders.add(holder);
         let mut live = Live {
@@ -191,20 +192,14 @@ impl ShapeWindows {
         if bytes_of_others.saturating_add(bytes) > room.bytes_max(bytes) {
             return Err(format!("the rows of all windows (ORDER BY … LIMIT) that clients are subscribed to would take more than the {} bytes of limits.windows-bytes-max, of which half is for few small windows of each connection [LC0727]", room.user.limits.bytes_max));
         }
-        let window = match self.free.pop() {
-            Some(window) => {
-                self.windows[window as usize] = Some(live);
-                window
-            }
-            None => {
-                self.windows.push(Some(live));
-                (self.windows.len() - 1) as u32
-            }
-        };
-        self.by_key.insert(asked.key.clone(), window);
+        match self.free.pop() {
+            Some(_) => self.windows[number as usize] = Some(live),
+            None => self.windows.push(Some(live)),
+        }
+        self.by_key.insert(asked.key.clone(), number);
         let keys = self.shape.source_keys(&asked.key);
         for (of_source, key) in self.by_source.iter_mut().zip(keys) {
-            of_source.entry(key.into()).or_default().push(window);
+            of_source.entry(key.into()).or_default().push(number);
         }
         Ok(bytes)
     }
@@ -250,26 +245,9 @@ impl ShapeWindows {
         };
         let ways: Vec<usize> = (0..shape.accesses.len()).collect();
         let (found, access) = wanted.find_by_any(reading, &ways, None)?;
-        let Found {
-            entries,
-            is_complete,
-        } = found;
-        window.extend(entries, is_complete, shape.extent, &mut Changes::default());
+        let changes = &mut Changes::default();
+        window.extend(found.entries, found.is_complete, shape.extent, changes);
         Some((window, access))
-    }
-
-    /// The rows of a window that come out.
-    pub fn entries(&self, key: &[u8]) -> &[Entry] {
-        let live = self.find(key);
-        live.map_or(&[], |live| live.window.shown(self.shape.extent))
-    }
-
-    pub fn has(&self, key: &[u8]) -> bool {
-        self.by_key.contains_key(key)
-    }
-
-    pub fn has_failed(&self, key: &[u8]) -> bool {
-        self.find(key).is_some_and(|live| live.has_failed)
     }
 
     /// What its windows change is told no more.
@@ -493,11 +471,7 @@ impl ShapeWindows {
             live.is_touched = false;
             live.rows_read = 0;
             for (entry, weight) in live.changes.net() {
-                let kind = match *weight > 0 {
-                    true => DeltaKind::Insert,
-                    false => DeltaKind::Delete,
-                };
-                let row = entry.row();
+                let (kind, row) = (kind_of(*weight), entry.row());
                 let at = match is_alone {
                     true => deltas.write_row(row),
                     false => *written
