@@ -43,6 +43,11 @@ fn type_error(text: String) -> Refused {
     Refused::Text(format!("Uncaught TypeError: {text}"))
 }
 
+fn unexpected<S: Scope>(scope: &mut S, expected: &str, value: &S::Value) -> Refused {
+    let got = scope.type_name(value);
+    type_error(messages::expected(expected, &got))
+}
+
 /// The hooks of an evaluated program: those that it registered with a version 1.x (§10), if `legacy` has any, or those of its
 /// default export.
 pub(crate) fn find<S: Scope>(
@@ -78,13 +83,11 @@ fn ask<S: Scope>(scope: &mut S, namespace: &S::Value) -> Result<Found<S::Kept, S
     }
     let function = scope.module_hooks(&schema)?;
     let Some(function_hook) = scope.hook(&function) else {
-        let got = scope.type_name(&function);
-        return Err(type_error(messages::expected("hooks function", &got)));
+        return Err(unexpected(scope, "hooks function", &function));
     };
     let object = scope.call(&function_hook, &schema, std::slice::from_ref(namespace))?;
     if !scope.is_object(&object) {
-        let got = scope.type_name(&object);
-        return Err(type_error(messages::expected("hooks object", &got)));
+        return Err(unexpected(scope, "hooks object", &object));
     }
     read(scope, &object)
 }
@@ -152,11 +155,7 @@ fn extra<S: Scope>(
 }
 
 fn no_function<S: Scope>(scope: &mut S, value: &S::Value, name: &str) -> Refused {
-    let got = scope.type_name(value);
-    type_error(messages::expected(
-        &format!("module function hook `{name}`"),
-        &got,
-    ))
+    unexpected(scope, &format!("module function hook `{name}`"), value)
 }
 
 /// The BSATN of the module definition.
@@ -166,14 +165,7 @@ pub(crate) fn describe<S: Scope>(
 ) -> Result<Vec<u8>, Refused> {
     let receiver = scope.kept(&hooks.receiver);
     let description = scope.call(&hooks.describe, &receiver, &[])?;
-    match scope.array_bytes(&description) {
-        Some(bytes) => Ok(bytes),
-        None => {
-            let got = scope.type_name(&description);
-            Err(type_error(messages::expected(
-                "`Uint8Array` return from `__describe_module__`",
-                &got,
-            )))
-        }
-    }
+    let expected = "`Uint8Array` return from `__describe_module__`";
+    let bytes = scope.array_bytes(&description);
+    bytes.ok_or_else(|| unexpected(scope, expected, &description))
 }

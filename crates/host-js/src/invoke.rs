@@ -214,10 +214,8 @@ fn returned<S: Scope>(
             Some((head, body)) => Ok(HookOutcome::Answered(head, body)),
             None => {
                 let got = scope.type_name(value);
-                Err(Failure::Type(messages::expected(
-                    messages::HANDLER_RETURNED,
-                    &got,
-                )))
+                let text = messages::expected(messages::HANDLER_RETURNED, &got);
+                Err(Failure::Type(text))
             }
         },
     }

@@ -109,10 +109,7 @@ impl Loading {
             .instance
             .get_typed_func::<P, R>(&mut self.store, export)
             .map_err(|error| HostError::Instantiate(error.to_string()))?;
-        let result = match self.waits {
-            Waits::Blocking => function.call(&mut self.store, params),
-            Waits::Suspending => function.call_async(&mut self.store, params).await,
-        };
+        let result = self.waits.call(&function, &mut self.store, params).await;
         result.map_err(|error| load_error(&self.store, export, error, self.stack_bytes_max))
     }
 }

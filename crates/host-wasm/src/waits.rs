@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 use lightcone_host::clock::ticks;
 use lightcone_host::{AbiError, Errno, HostEnv, HostTrap, HttpRequest, HttpSources, Waiting};
 use lightcone_types::bsatn::{Decode as _, Reader};
-use wasmtime::{AsContextMut as _, Caller, Linker};
+use wasmtime::{AsContextMut as _, Caller, Linker, Store, TypedFunc, WasmParams, WasmResults};
 
 use crate::memory::{slice, write, write_u32};
 use crate::state::{host_call, State};
@@ -141,6 +141,19 @@ async fn request(
 }
 
 impl Waits {
+    /// Calls an export, in whose host calls waits are of this kind.
+    pub(crate) async fn call<P: WasmParams + Sync, R: WasmResults + Sync>(
+        self,
+        function: &TypedFunc<P, R>,
+        store: &mut Store<State>,
+        params: P,
+    ) -> wasmtime::Result<R> {
+        match self {
+            Waits::Blocking => function.call(store, params),
+            Waits::Suspending => function.call_async(store, params).await,
+        }
+    }
+
     /// Waits for the tables, or for the end of a transaction.
     async fn turn(self, caller: &mut Caller<'_, State>, waiting: Option<Waiting>) {
         match (self, waiting) {

@@ -1,6 +1,6 @@
 //! The globals that are not of the language (spec 04 §2).
 
-use std::ffi::{c_int, CStr, CString};
+use std::ffi::{c_int, CString};
 
 use rquickjs_sys as qjs;
 use rquickjs_sys::JSContext;
@@ -39,7 +39,7 @@ pub(crate) unsafe fn define(context: *mut JSContext) -> Result<(), Thrown> {
 
 unsafe fn remember(context: *mut JSContext, global: &Owned) -> Result<(), Thrown> {
     unsafe {
-        let description = CStr::from_bytes_until_nul(MODULE_HOOKS.as_bytes()).unwrap_or_default();
+        let description = CString::new(sys::MODULE_HOOKS).map_err(|_| Thrown)?;
         let symbol = qjs::JS_NewSymbol(context, description.as_ptr(), false);
         let buffer = call_buffer(context)?;
         let values = Values {
@@ -71,9 +71,6 @@ unsafe fn call_buffer(context: *mut JSContext) -> Result<Owned, Thrown> {
         Owned::checked(context, buffer)
     }
 }
-
-/// [`crate::sys::MODULE_HOOKS`] for C.
-const MODULE_HOOKS: &str = "SpacetimeDB.moduleHooks.v2\0";
 
 /// Runs a script of ours; the text ends with a zero byte.
 ///
@@ -107,7 +104,8 @@ unsafe fn extras(context: *mut JSContext, global: &Owned) -> Result<(), Thrown> 
         let buffer = call_buffer(context)?;
         state(context).values.direct = Some(Owned::share(context, buffer.raw()));
         define_value(context, &object, c"callBuffer", buffer, CONSTANT)?;
-        let symbol = qjs::JS_NewSymbol(context, EXTRAS.as_ptr(), true);
+        let key = CString::new(sys::EXTRAS).map_err(|_| Thrown)?;
+        let symbol = qjs::JS_NewSymbol(context, key.as_ptr(), true);
         let symbol = Owned::checked(context, symbol)?;
         let atom = qjs::JS_ValueToAtom(context, symbol.raw());
         let defined =
@@ -117,7 +115,5 @@ unsafe fn extras(context: *mut JSContext, global: &Owned) -> Result<(), Thrown> 
     }
 }
 
-/// [`crate::sys::EXTRAS`] for C.
-const EXTRAS: &CStr = c"lightcone.sys.1";
 /// Enumerable, and constant.
 const CONSTANT: u32 = qjs::JS_PROP_ENUMERABLE;

@@ -14,12 +14,12 @@ use super::exception::{frames, FRAMES_MAX};
 use super::failures::fail;
 use super::state::{with_state, State};
 use super::values::{
-    buffer_of, bytes_of, string_of, u128_of, u16_of, u32_of, uint8_array, utf8_array, Value,
+    buffer_of, bytes_of, string_of, u128_of, u16_of, u32_of, uint8_array, utf8_array, wrong_type,
+    Value,
 };
 use super::{fast, strings};
 use crate::frame::Frame;
 use crate::host_calls::{self, Answer, AnyCall, Call, Failure};
-use crate::messages;
 use crate::specifier;
 use crate::sys::{self, Exports, Function as Sys, Natives};
 
@@ -83,7 +83,7 @@ impl AnyCall for General<'_, '_, '_> {
     }
 
     fn wrong_type(&self, at: usize, expected: &str) -> Failure {
-        Failure::Type(messages::expected(expected, self.value(at).type_repr()))
+        wrong_type(self.value(at), expected)
     }
 
     fn frames(&mut self, all: bool) -> Vec<Frame> {

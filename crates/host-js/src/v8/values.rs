@@ -22,6 +22,11 @@ fn integer(value: Value<'_>, abi_type: &str) -> Result<u32, Failure> {
 }
 
 #[cold]
+pub(crate) fn wrong_type(value: Value<'_>, expected: &str) -> Failure {
+    Failure::Type(messages::expected(expected, value.type_repr()))
+}
+
+#[cold]
 fn wrong_number(abi_type: &str, got: &str) -> Failure {
     let expected = format!("number for `{abi_type}`");
     Failure::Type(messages::expected(&expected, got))
@@ -55,10 +60,7 @@ pub(crate) fn u16_of_f64(number: f64) -> Result<u16, Failure> {
 
 pub(crate) fn u128_of(value: Value<'_>) -> Result<u128, Failure> {
     let Ok(number) = value.try_cast::<::v8::BigInt>() else {
-        return Err(Failure::Type(messages::expected(
-            "bigint for `u128`",
-            value.type_repr(),
-        )));
+        return Err(wrong_type(value, "bigint for `u128`"));
     };
     let mut words = [0_u64; 2];
     let needed = number.word_count();
@@ -79,8 +81,7 @@ pub(crate) unsafe fn buffer_of<'a>(
     expected: &str,
 ) -> Result<&'a mut [u8], Failure> {
     if !value.is_array_buffer() {
-        let got = value.type_repr();
-        return Err(Failure::Type(messages::expected(expected, got)));
+        return Err(wrong_type(value, expected));
     }
     // SAFETY: it was just checked to be one.
     let buffer = unsafe { ::v8::Local::<::v8::ArrayBuffer>::cast_unchecked(value) };
@@ -103,10 +104,7 @@ pub(crate) fn string_of(
             room_for_text(scope, text)?;
             Ok(text.to_rust_string_lossy(scope))
         }
-        Err(_) => Err(Failure::Type(messages::expected(
-            messages::STRING,
-            value.type_repr(),
-        ))),
+        Err(_) => Err(wrong_type(value, messages::STRING)),
     }
 }
 
@@ -137,8 +135,7 @@ pub(crate) fn bytes_of(value: Value<'_>) -> Result<Vec<u8>, Failure> {
     if let Ok(array) = value.try_cast::<::v8::Uint8Array>() {
         room_for(array.byte_length())?;
     }
-    array_bytes(value)
-        .ok_or_else(|| Failure::Type(messages::expected(messages::BYTES, value.type_repr())))
+    array_bytes(value).ok_or_else(|| wrong_type(value, messages::BYTES))
 }
 
 /// The content of a `Uint8Array`; `None` for any other value.
@@ -165,10 +162,7 @@ pub(crate) fn utf8_array<'s>(
     text: Value<'s>,
 ) -> Result<::v8::Local<'s, ::v8::Uint8Array>, Failure> {
     let Ok(text) = text.try_cast::<::v8::String>() else {
-        return Err(Failure::Type(messages::expected(
-            messages::STRING,
-            text.type_repr(),
-        )));
+        return Err(wrong_type(text, messages::STRING));
     };
     let length = text.utf8_length(scope);
     let (buffer, place) = fresh_buffer(scope, length)?;
