@@ -1,7 +1,7 @@
 //! The hooks of a program: how they are found, and the description of the module (spec 04 §6.1).
 
+use crate::messages;
 use crate::scope::{Scope, Thrown};
-use crate::{messages, sys};
 
 /// The functions of a program that the host calls.
 pub(crate) struct Hooks<K, H> {
@@ -94,14 +94,14 @@ fn ask<S: Scope>(scope: &mut S, namespace: &S::Value) -> Result<Found<S::Kept, S
 
 /// In the order of the chapter.
 fn read<S: Scope>(scope: &mut S, object: &S::Value) -> Result<Found<S::Kept, S::Hook>, Refused> {
-    let describe = required(scope, object, sys::HOOK_DESCRIBE)?.1;
-    let error_constructor = required(scope, object, sys::HOOK_ERROR_CONSTRUCTOR)?.1;
-    let sender_error = required(scope, object, sys::HOOK_SENDER_ERROR)?.0;
-    let call_reducer = required(scope, object, sys::HOOK_CALL_REDUCER)?.1;
-    let call_view = required(scope, object, sys::HOOK_CALL_VIEW)?.1;
-    let call_view_anon = required(scope, object, sys::HOOK_CALL_VIEW_ANON)?.1;
-    let call_procedure = required(scope, object, sys::HOOK_CALL_PROCEDURE)?.1;
-    let call_http_handler = optional(scope, object, sys::HOOK_CALL_HTTP_HANDLER)?;
+    let describe = required(scope, object, "__describe_module__")?.1;
+    let error_constructor = required(scope, object, "__get_error_constructor__")?.1;
+    let sender_error = required(scope, object, "__sender_error_class__")?.0;
+    let call_reducer = required(scope, object, "__call_reducer__")?.1;
+    let call_view = required(scope, object, "__call_view__")?.1;
+    let call_view_anon = required(scope, object, "__call_view_anon__")?.1;
+    let call_procedure = required(scope, object, "__call_procedure__")?.1;
+    let call_http_handler = optional(scope, object, "__call_http_handler__")?;
     let hooks = Hooks {
         receiver: scope.keep(object),
         describe,
@@ -111,8 +111,8 @@ fn read<S: Scope>(scope: &mut S, object: &S::Value) -> Result<Found<S::Kept, S::
         call_http_handler,
         call_view,
         call_view_anon,
-        call_reducer_direct: extra(scope, object, sys::HOOK_CALL_REDUCER_DIRECT)?,
-        call_procedure_direct: extra(scope, object, sys::HOOK_CALL_PROCEDURE_DIRECT)?,
+        call_reducer_direct: extra(scope, object, "__lightcone_call_reducer__")?,
+        call_procedure_direct: extra(scope, object, "__lightcone_call_procedure__")?,
     };
     Ok(Found {
         hooks,

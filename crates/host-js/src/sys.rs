@@ -195,27 +195,5 @@ const SYS_1_3: &[&str] = &[
     "datastore_delete_by_index_scan_point_bsatn",
 ];
 
-/// The hooks that every program must have (§6.1).
-pub const HOOK_DESCRIBE: &str = "__describe_module__";
-/// Makes the class of an errno's exception.
-pub const HOOK_ERROR_CONSTRUCTOR: &str = "__get_error_constructor__";
-/// The class of what is thrown for the caller; not called.
-pub const HOOK_SENDER_ERROR: &str = "__sender_error_class__";
-/// §6.2
-pub const HOOK_CALL_REDUCER: &str = "__call_reducer__";
-/// §6.2
-pub const HOOK_CALL_VIEW: &str = "__call_view__";
-/// §6.2
-pub const HOOK_CALL_VIEW_ANON: &str = "__call_view_anon__";
-/// §6.2
-pub const HOOK_CALL_PROCEDURE: &str = "__call_procedure__";
-/// Missing in older packages.
-pub const HOOK_CALL_HTTP_HANDLER: &str = "__call_http_handler__";
-
-/// The optional hook that gets calls in a buffer (docs/js-abi.md).
-pub const HOOK_CALL_REDUCER_DIRECT: &str = "__lightcone_call_reducer__";
-/// The same for procedures.
-pub const HOOK_CALL_PROCEDURE_DIRECT: &str = "__lightcone_call_procedure__";
-
 /// The key in the symbol registry under which the global object holds the optional functions (docs/js-abi.md).
 pub const EXTRAS: &str = "lightcone.sys.1";

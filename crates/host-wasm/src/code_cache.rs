@@ -4,7 +4,7 @@
 //! code, its program and the settings of its compilation. A file with a wrong hash, by a flipped bit or from another program, is
 //! logged and removed, and the program is compiled again. The format is in `docs/on-disk-formats.md`.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::hash::Hash as _;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -240,27 +240,21 @@ fn remove(path: &Path) {
     }
 }
 
-/// Leaves the whole new file, or the old one.
+/// Leaves the whole new file, which only this user can read, or the old one.
 fn write_and_rename(path: &Path, parts: &[&[u8]], sync: bool) -> io::Result<()> {
-    let mut random = [0; 8];
-    fill_random(&mut random)?;
-    let mut name = path.as_os_str().to_owned();
-    name.push(format!(".{:016x}{TEMPORARY}", u64::from_le_bytes(random)));
-    let temporary = PathBuf::from(name);
-    let written = (|| {
-        let mut file = private(OpenOptions::new().write(true).create_new(true)).open(&temporary)?;
-        for part in parts {
-            file.write_all(part)?;
-        }
-        if sync {
-            file.sync_all()?;
-        }
-        fs::rename(&temporary, path)
-    })();
-    if written.is_err() {
-        remove(&temporary);
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let mut file = tempfile::Builder::new()
+        .prefix(&format!("{name}."))
+        .suffix(TEMPORARY)
+        .tempfile_in(path.parent().unwrap_or(Path::new("")))?;
+    for part in parts {
+        file.write_all(part)?;
     }
-    written
+    if sync {
+        file.as_file().sync_all()?;
+    }
+    file.persist(path)?;
+    Ok(())
 }
 
 fn fill_random(bytes: &mut [u8]) -> io::Result<()> {
@@ -318,17 +312,6 @@ fn is_private(metadata: &fs::Metadata) -> bool {
 #[cfg(not(unix))]
 fn is_private(_: &fs::Metadata) -> bool {
     true
-}
-
-#[cfg(unix)]
-fn private(options: &mut OpenOptions) -> &mut OpenOptions {
-    use std::os::unix::fs::OpenOptionsExt;
-    options.mode(0o600)
-}
-
-#[cfg(not(unix))]
-fn private(options: &mut OpenOptions) -> &mut OpenOptions {
-    options
 }
 
 fn make_private_directory(path: &Path) -> io::Result<()> {

@@ -13,7 +13,7 @@ use super::globals::script;
 use super::host_calls;
 use super::natives::plain_function;
 use super::state::{state, throw, throw_new};
-use super::value::{undefined, Owned, Thrown};
+use super::value::{raw, undefined, Owned, Thrown};
 
 /// Makes imports resolve here.
 ///
@@ -128,10 +128,7 @@ unsafe fn host_function(
 }
 
 unsafe fn module_hooks(context: *mut JSContext) -> Owned {
-    unsafe {
-        let symbol = state(context).values.module_hooks.as_ref().map(Owned::raw);
-        Owned::share(context, symbol.unwrap_or(undefined()))
-    }
+    unsafe { Owned::share(context, raw(&state(context).values.module_hooks)) }
 }
 
 unsafe fn legacy_export(

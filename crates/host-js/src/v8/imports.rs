@@ -349,6 +349,12 @@ fn legacy_export<'s>(scope: &mut PinScope<'s, '_>, version: &str, name: &str) ->
     exports.get(scope, name.into())
 }
 
+/// Runs a script of ours.
+pub(super) fn run<'s>(scope: &mut PinScope<'s, '_>, text: &str) -> Option<Value<'s>> {
+    let source = ::v8::String::new(scope, text)?;
+    ::v8::Script::compile(scope, source, None)?.run(scope)
+}
+
 /// What the versions 1.x share, made when the first of them is imported (§10).
 fn legacy<'s>(scope: &mut PinScope<'s, '_>) -> Option<Local<'s, Object>> {
     // SAFETY: see `with_state`; the reference is gone before any code runs.
@@ -361,9 +367,7 @@ fn legacy<'s>(scope: &mut PinScope<'s, '_>) -> Option<Local<'s, Object>> {
         let name = ::v8::String::new(scope, name)?;
         functions.create_data_property(scope, name.into(), value.into())?;
     }
-    let source = ::v8::String::new(scope, sys::LEGACY)?;
-    let make = ::v8::Script::compile(scope, source, None)?.run(scope)?;
-    let make: Local<'_, Function> = make.try_cast().ok()?;
+    let make: Local<'_, Function> = run(scope, sys::LEGACY)?.try_cast().ok()?;
     let undefined = ::v8::undefined(scope).into();
     let symbol = module_hooks(scope)?.into();
     let made = make.call(scope, undefined, &[functions.into(), symbol])?;
