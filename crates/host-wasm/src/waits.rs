@@ -14,10 +14,6 @@ use crate::state::{host_call, State};
 use crate::trap::end_call;
 
 const MODULE: &str = "spacetime_10.3";
-const START: &str = "procedure_start_mut_tx";
-const COMMIT: &str = "procedure_commit_mut_tx";
-const SLEEP: &str = "procedure_sleep_until";
-const REQUEST: &str = "procedure_http_request";
 
 /// How a host call waits.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -36,51 +32,34 @@ pub(crate) fn at_once<R>(future: impl Future<Output = R>) -> R {
     }
 }
 
-/// Places in guest memory: the request with its length, its body with its length, and its answer.
-type RequestPlace = (u32, u32, u32, u32, u32);
+/// Defines host calls that wait, in the way that `waits` says.
+macro_rules! waiting {
+    ($linker:ident, $waits:ident; $($name:literal $function:ident($($arg:ident: $arg_type:ty),*))*) => {$(
+        match $waits {
+            Waits::Blocking => $linker.func_wrap(
+                MODULE,
+                $name,
+                |caller: Caller<'_, State>, $($arg: $arg_type),*| {
+                    at_once($function(caller, ($($arg,)*), Waits::Blocking))
+                },
+            )?,
+            Waits::Suspending => $linker.func_wrap_async(
+                MODULE,
+                $name,
+                |caller: Caller<'_, State>, arguments: ($($arg_type,)*)| {
+                    Box::new($function(caller, arguments, Waits::Suspending))
+                },
+            )?,
+        };
+    )*};
+}
 
 pub(crate) fn define(linker: &mut Linker<State>, waits: Waits) -> wasmtime::Result<()> {
-    match waits {
-        Waits::Blocking => {
-            linker.func_wrap(MODULE, START, |caller: Caller<'_, State>, out: u32| {
-                at_once(start(caller, out, Waits::Blocking))
-            })?;
-            linker.func_wrap(MODULE, COMMIT, |caller: Caller<'_, State>| {
-                at_once(commit(caller, Waits::Blocking))
-            })?;
-            linker.func_wrap(MODULE, SLEEP, |caller: Caller<'_, State>, wake_us: i64| {
-                at_once(sleep(caller, wake_us, Waits::Blocking))
-            })?;
-            linker.func_wrap(
-                MODULE,
-                REQUEST,
-                |caller: Caller<'_, State>, a: u32, b: u32, c: u32, d: u32, out: u32| {
-                    at_once(request(caller, (a, b, c, d, out), Waits::Blocking))
-                },
-            )?;
-        }
-        Waits::Suspending => {
-            linker.func_wrap_async(
-                MODULE,
-                START,
-                |caller: Caller<'_, State>, (out,): (u32,)| {
-                    Box::new(start(caller, out, Waits::Suspending))
-                },
-            )?;
-            linker.func_wrap_async(MODULE, COMMIT, |caller: Caller<'_, State>, (): ()| {
-                Box::new(commit(caller, Waits::Suspending))
-            })?;
-            linker.func_wrap_async(MODULE, SLEEP, |caller: Caller<'_, State>, (us,): (i64,)| {
-                Box::new(sleep(caller, us, Waits::Suspending))
-            })?;
-            linker.func_wrap_async(
-                MODULE,
-                REQUEST,
-                |caller: Caller<'_, State>, at: RequestPlace| {
-                    Box::new(request(caller, at, Waits::Suspending))
-                },
-            )?;
-        }
+    waiting! { linker, waits;
+        "procedure_start_mut_tx" start(out: u32)
+        "procedure_commit_mut_tx" commit()
+        "procedure_sleep_until" sleep(wake_us: i64)
+        "procedure_http_request" request(head: u32, head_len: u32, body: u32, body_len: u32, out: u32)
     }
     Ok(())
 }
@@ -101,7 +80,10 @@ fn asked(
     })
 }
 
-async fn start(mut caller: Caller<'_, State>, out: u32, waits: Waits) -> wasmtime::Result<u32> {
+/// Of a host call.
+type Answer<R = u32> = wasmtime::Result<R>;
+
+async fn start(mut caller: Caller<'_, State>, (out,): (u32,), waits: Waits) -> Answer {
     match asked(&mut caller, |_, env| env.ask_transaction())? {
         Ok(waiting) => waits.turn(&mut caller, waiting).await,
         Err(errno) => return Ok(errno),
@@ -114,7 +96,7 @@ async fn start(mut caller: Caller<'_, State>, out: u32, waits: Waits) -> wasmtim
     })
 }
 
-async fn commit(mut caller: Caller<'_, State>, waits: Waits) -> wasmtime::Result<u32> {
+async fn commit(mut caller: Caller<'_, State>, (): (), waits: Waits) -> Answer {
     match asked(&mut caller, |_, env| env.ask_commit())? {
         Ok(waiting) => waits.turn(&mut caller, waiting).await,
         Err(errno) => return Ok(errno),
@@ -122,17 +104,16 @@ async fn commit(mut caller: Caller<'_, State>, waits: Waits) -> wasmtime::Result
     host_call(&mut caller, |_, env| env.commit_transaction().map(|()| 0))
 }
 
-async fn sleep(mut caller: Caller<'_, State>, wake_us: i64, waits: Waits) -> wasmtime::Result<i64> {
-    let waiting = caller.data_mut().env.ask_sleep(wake_us).map_err(end_call)?;
+async fn sleep(mut caller: Caller<'_, State>, (us,): (i64,), waits: Waits) -> Answer<i64> {
+    let waiting = caller.data_mut().env.ask_sleep(us).map_err(end_call)?;
     waits.wait(&mut caller, waiting).await;
     caller.data_mut().env.slept().map_err(end_call)
 }
 
-async fn request(
-    mut caller: Caller<'_, State>,
-    place: RequestPlace,
-    waits: Waits,
-) -> wasmtime::Result<u32> {
+/// At places in guest memory: the request and its body, with their lengths, and the answer.
+type RequestPlace = (u32, u32, u32, u32, u32);
+
+async fn request(mut caller: Caller<'_, State>, place: RequestPlace, waits: Waits) -> Answer {
     match asked(&mut caller, |memory, env| ask(memory, env, place))? {
         Ok(waiting) => waits.wait(&mut caller, waiting).await,
         Err(errno) => return Ok(errno),
@@ -190,7 +171,7 @@ fn ask(
 ) -> Result<Option<Waiting>, AbiError> {
     // A reducer has a transaction too, but no errno for this (03 §6.1).
     if !env.is_procedure() {
-        return Err(HostTrap::AsyncOnly(REQUEST).into());
+        return Err(HostTrap::AsyncOnly("procedure_http_request").into());
     }
     let head = slice(memory, request, request_len)?;
     let body = slice(memory, body, body_len)?;
