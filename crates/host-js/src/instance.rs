@@ -67,28 +67,30 @@ impl<R: Realm> JsInstance<R> {
         }
     }
 
+    /// Gives what the hook returned: for a handler, head and body of the response.
     #[inline]
-    fn run(&mut self, lent: Lent<'_>, call: &ReducerCall<'_>, target: Target<'_>) -> CallOutcome {
+    fn run(
+        &mut self,
+        lent: Lent<'_>,
+        call: &ReducerCall<'_>,
+        target: Target<'_>,
+    ) -> Result<(Vec<u8>, Vec<u8>), Ended> {
         if self.realm.is_tainted() {
-            return CallOutcome::Fatal(
-                "the instance was stopped before and not replaced".to_owned(),
-            );
+            let message = "the instance was stopped before and not replaced";
+            return Err(Ended::Fatal(message.to_owned()));
         }
-        if let Err(message) = self.realm.make_ready() {
-            return CallOutcome::Fatal(message);
-        }
+        self.realm.make_ready().map_err(Ended::Fatal)?;
         let ended = lend(&mut self.realm, lent, |realm| {
             realm.env().begin_script_call(call.name);
             if matches!(target, Target::View { .. }) {
                 realm.env().begin_reads();
             }
             let ended = match realm.call(call, target) {
-                (_, Some(trap)) => stopped(&trap),
-                (HookOutcome::Returned(value), None) => CallOutcome::Returned(value),
-                (HookOutcome::Answered(head, body), None) => CallOutcome::Answered(head, body),
-                (HookOutcome::Refused(text), None) => CallOutcome::Refused(text),
-                (HookOutcome::Uncaught(exception), None) => uncaught(realm, &exception),
-                (HookOutcome::Failed(message), None) => CallOutcome::Fatal(message),
+                (_, Some(trap)) => Err(stopped(&trap)),
+                (HookOutcome::Returned(value, body), None) => Ok((value, body)),
+                (HookOutcome::Refused(text), None) => Err(Ended::Refused(text)),
+                (HookOutcome::Uncaught(exception), None) => Err(uncaught(realm, &exception)),
+                (HookOutcome::Failed(message), None) => Err(Ended::Fatal(message)),
             };
             realm.env().end_script_call();
             ended
@@ -111,19 +113,18 @@ impl<R: Realm> JsInstance<R> {
 }
 
 #[cold]
-fn stopped(trap: &HostTrap) -> CallOutcome {
-    let kind = LimitKind::CallTime;
+fn stopped(trap: &HostTrap) -> Ended {
     match trap {
-        HostTrap::Limit { kind: limit, .. } if *limit == kind => {
-            CallOutcome::TimedOut(trap.to_string())
+        HostTrap::Limit { kind, .. } if *kind == LimitKind::CallTime => {
+            Ended::TimedOut(trap.to_string())
         }
-        trap => CallOutcome::Fatal(trap.to_string()),
+        trap => Ended::Fatal(trap.to_string()),
     }
 }
 
 /// An uncaught exception goes to the module's log (§9).
 #[cold]
-fn uncaught<R: Realm>(realm: &mut R, exception: &Exception) -> CallOutcome {
+fn uncaught<R: Realm>(realm: &mut R, exception: &Exception) -> Ended {
     let location = exception.location();
     realm.env().console_log(
         ConsoleLevel::PANIC_NUMBER.into(),
@@ -133,7 +134,7 @@ fn uncaught<R: Realm>(realm: &mut R, exception: &Exception) -> CallOutcome {
         exception.message.as_bytes(),
         || exception.console_frames(),
     );
-    CallOutcome::Fatal(exception.text())
+    Ended::Fatal(exception.text())
 }
 
 impl<R: Realm> ModuleInstance for JsInstance<R> {
@@ -143,8 +144,12 @@ impl<R: Realm> ModuleInstance for JsInstance<R> {
         transaction: OpenTransaction<'_>,
         call: &ReducerCall<'_>,
     ) -> ReducerOutcome {
-        self.run(Lent::Transaction(transaction), call, Target::Reducer)
-            .into()
+        match self.run(Lent::Transaction(transaction), call, Target::Reducer) {
+            Ok(_) => ReducerOutcome::Ok,
+            Err(Ended::Refused(text)) => ReducerOutcome::UserError(text),
+            Err(Ended::Fatal(message)) => ReducerOutcome::Fatal { message },
+            Err(Ended::TimedOut(message)) => ReducerOutcome::TimedOut { message },
+        }
     }
 
     fn call_procedure(
@@ -152,11 +157,8 @@ impl<R: Realm> ModuleInstance for JsInstance<R> {
         transactions: &mut dyn Transactions,
         call: &ReducerCall<'_>,
     ) -> ProcedureOutcome {
-        let outcome = self.run(Lent::Transactions(transactions), call, Target::Procedure);
-        outcome.into_outcome(|outcome| match outcome {
-            CallOutcome::Returned(value) => Some(self.count(value)),
-            _ => None,
-        })
+        let called = self.run(Lent::Transactions(transactions), call, Target::Procedure);
+        outcome(called.map(|(value, _)| self.count(value)))
     }
 
     fn call_http_handler(
@@ -166,14 +168,11 @@ impl<R: Realm> ModuleInstance for JsInstance<R> {
         body: &[u8],
     ) -> ProcedureOutcome<HandlerResponse> {
         let target = Target::HttpHandler(body);
-        let outcome = self.run(Lent::Transactions(transactions), call, target);
-        outcome.into_outcome(|outcome| match outcome {
-            CallOutcome::Answered(head, body) => Some(self.count(head).and_then(|head| {
-                let body = self.count(body)?;
-                Ok(HandlerResponse { head, body })
-            })),
-            _ => None,
-        })
+        let called = self.run(Lent::Transactions(transactions), call, target);
+        outcome(called.map(|(head, body)| {
+            let (head, body) = (self.count(head)?, self.count(body)?);
+            Ok(HandlerResponse { head, body })
+        }))
     }
 
     fn call_view(
@@ -186,17 +185,12 @@ impl<R: Realm> ModuleInstance for JsInstance<R> {
         let target = Target::View {
             is_anonymous: call.sender.is_none(),
         };
-        let outcome = self.run(Lent::Read(view), &call.as_call(), target);
+        let called = self.run(Lent::Read(view), &call.as_call(), target);
         reads.extend(std::mem::take(&mut self.reads));
-        match outcome {
-            CallOutcome::Returned(result) => ViewOutcome::with_header(result),
-            CallOutcome::Answered(..) => ViewOutcome::Failed {
-                message: "a view answered like an HTTP handler".to_owned(),
-            },
-            CallOutcome::Refused(message) | CallOutcome::Fatal(message) => {
-                ViewOutcome::Failed { message }
-            }
-            CallOutcome::TimedOut(message) => ViewOutcome::TimedOut { message },
+        match called {
+            Ok((result, _)) => ViewOutcome::with_header(result),
+            Err(Ended::Refused(message) | Ended::Fatal(message)) => ViewOutcome::Failed { message },
+            Err(Ended::TimedOut(message)) => ViewOutcome::TimedOut { message },
         }
     }
 
@@ -233,46 +227,24 @@ impl<R: Realm> ModuleInstance for JsInstance<R> {
     }
 }
 
-enum CallOutcome {
-    /// Empty for reducers.
-    Returned(Vec<u8>),
-    /// Head and body of the response of an HTTP handler.
-    Answered(Vec<u8>, Vec<u8>),
+/// Why a call has no result.
+enum Ended {
     /// With the text of a `SenderError`.
     Refused(String),
     Fatal(String),
     TimedOut(String),
 }
 
-impl From<CallOutcome> for ReducerOutcome {
-    #[inline]
-    fn from(outcome: CallOutcome) -> Self {
-        match outcome {
-            CallOutcome::Returned(_) | CallOutcome::Answered(..) => ReducerOutcome::Ok,
-            CallOutcome::Refused(text) => ReducerOutcome::UserError(text),
-            CallOutcome::Fatal(message) => ReducerOutcome::Fatal { message },
-            CallOutcome::TimedOut(message) => ReducerOutcome::TimedOut { message },
+fn outcome<R>(called: Result<Result<R, HostTrap>, Ended>) -> ProcedureOutcome<R> {
+    match called {
+        Ok(Ok(result)) => ProcedureOutcome::Returned(result),
+        Ok(Err(trap)) => ProcedureOutcome::Failed {
+            message: trap.to_string(),
+        },
+        // For these, refusals are failures with another text (§5.2).
+        Err(Ended::Refused(message) | Ended::Fatal(message)) => {
+            ProcedureOutcome::Failed { message }
         }
-    }
-}
-
-impl CallOutcome {
-    fn into_outcome<R>(
-        self,
-        returned: impl FnOnce(CallOutcome) -> Option<Result<R, HostTrap>>,
-    ) -> ProcedureOutcome<R> {
-        match self {
-            // For these, refusals are failures with another text (§5.2).
-            CallOutcome::Refused(message) | CallOutcome::Fatal(message) => {
-                ProcedureOutcome::Failed { message }
-            }
-            CallOutcome::TimedOut(message) => ProcedureOutcome::TimedOut { message },
-            ended => match returned(ended).expect("a hook ends with what its kind returns") {
-                Ok(result) => ProcedureOutcome::Returned(result),
-                Err(trap) => ProcedureOutcome::Failed {
-                    message: trap.to_string(),
-                },
-            },
-        }
+        Err(Ended::TimedOut(message)) => ProcedureOutcome::TimedOut { message },
     }
 }

@@ -16,16 +16,20 @@ pub(crate) enum Target<'a> {
 }
 
 pub(crate) enum HookOutcome {
-    /// Empty for reducers.
-    Returned(Vec<u8>),
-    /// Head and body of the response of an HTTP handler.
-    Answered(Vec<u8>, Vec<u8>),
+    /// Empty for reducers; for an HTTP handler, head and body of the response.
+    Returned(Vec<u8>, Vec<u8>),
     /// With the text of a `SenderError`.
     Refused(String),
     /// An uncaught exception, or a result of the wrong type.
     Uncaught(Exception),
     /// Without a record in the module's log.
     Failed(String),
+}
+
+impl HookOutcome {
+    fn of(value: Vec<u8>) -> HookOutcome {
+        HookOutcome::Returned(value, Vec::new())
+    }
 }
 
 /// Values that an isolate keeps between calls.
@@ -195,23 +199,23 @@ fn returned<S: Scope>(
     target: Target<'_>,
 ) -> Result<HookOutcome, Failure> {
     match target {
-        Target::Reducer if scope.is_undefined(value) => Ok(HookOutcome::Returned(Vec::new())),
+        Target::Reducer if scope.is_undefined(value) => Ok(HookOutcome::of(Vec::new())),
         Target::Reducer => Err(Failure::Type(messages::REDUCER_RETURNED.to_owned())),
         Target::Procedure => match scope.array_bytes(value) {
-            Some(bytes) => Ok(HookOutcome::Returned(bytes)),
+            Some(bytes) => Ok(HookOutcome::of(bytes)),
             None => Err(Failure::Type(messages::PROCEDURE_RETURNED.to_owned())),
         },
         Target::View { .. } => {
             if scope.is_object(value) {
                 let data = scope.property(value, "data")?;
                 if let Some(bytes) = scope.array_bytes(&data) {
-                    return Ok(HookOutcome::Returned(bytes));
+                    return Ok(HookOutcome::of(bytes));
                 }
             }
             Err(Failure::Type(messages::VIEW_RETURNED.to_owned()))
         }
         Target::HttpHandler(_) => match answered(scope, value)? {
-            Some((head, body)) => Ok(HookOutcome::Answered(head, body)),
+            Some((head, body)) => Ok(HookOutcome::Returned(head, body)),
             None => {
                 let got = scope.type_name(value);
                 let text = messages::expected(messages::HANDLER_RETURNED, &got);
