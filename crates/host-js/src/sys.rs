@@ -103,61 +103,42 @@ pub(crate) fn extra_functions() -> impl Iterator<Item = (&'static str, Function)
     EXTRA.iter().copied().chain([row_update])
 }
 
-/// The exports of a virtual module.
+/// What a virtual module exports under a name.
 #[derive(Clone, Copy, Debug)]
-pub enum Exports {
-    Host {
-        module_hooks: bool,
-        functions: &'static [(&'static str, Function)],
-    },
-    /// The exports of [`LEGACY`] under this key.
-    Legacy {
-        version: &'static str,
-        names: &'static [&'static str],
-    },
+pub enum Export {
+    /// The symbol of the hooks.
+    ModuleHooks,
+    Function(Function),
+    /// The export of [`LEGACY`] with the name, under this key.
+    Legacy(&'static str),
 }
 
-impl Exports {
-    pub fn of(version: SysVersion) -> Option<Exports> {
-        let legacy = |version, names| Some(Exports::Legacy { version, names });
-        let host = |module_hooks, functions| {
-            Some(Exports::Host {
-                module_hooks,
-                functions,
-            })
-        };
-        match (version.major, version.minor) {
-            (1, 0) => legacy("1.0", SYS_1_0),
-            (1, 1) => legacy("1.1", SYS_1_1),
-            (1, 2) => legacy("1.2", SYS_1_2),
-            (1, 3) => legacy("1.3", SYS_1_3),
-            (2, 0) => host(true, SYS_2_0),
-            (2, 1) => host(false, SYS_2_1),
-            _ => None,
-        }
-    }
-
-    pub fn names(self) -> Vec<&'static str> {
-        match self {
-            Exports::Legacy { names, .. } => names.to_vec(),
-            Exports::Host {
-                module_hooks,
-                functions,
-            } => {
-                let symbol = module_hooks.then_some(MODULE_HOOKS_EXPORT);
-                let functions = functions.iter().map(|(name, _)| *name);
-                symbol.into_iter().chain(functions).collect()
-            }
-        }
-    }
+/// The exports of a virtual module.
+pub fn exports(version: SysVersion) -> Option<Vec<(&'static str, Export)>> {
+    let host = |functions: &[(&'static str, Function)]| -> Vec<_> {
+        let functions = functions.iter();
+        functions
+            .map(|(name, function)| (*name, Export::Function(*function)))
+            .collect()
+    };
+    let legacy = |key, names: &[&'static str]| -> Vec<_> {
+        let names = names.iter();
+        names.map(|name| (*name, Export::Legacy(key))).collect()
+    };
+    Some(match (version.major, version.minor) {
+        (1, 0) => legacy("1.0", SYS_1_0),
+        (1, 1) => legacy("1.1", SYS_1_1),
+        (1, 2) => legacy("1.2", SYS_1_2),
+        (1, 3) => legacy("1.3", SYS_1_3),
+        (2, 0) => [vec![("moduleHooks", Export::ModuleHooks)], host(SYS_2_0)].concat(),
+        (2, 1) => host(SYS_2_1),
+        _ => return None,
+    })
 }
 
 pub fn functions() -> impl Iterator<Item = (&'static str, Function)> {
     SYS_2_0.iter().chain(SYS_2_1).copied()
 }
-
-/// The name under which version 2.0 exports the symbol of the hooks.
-pub const MODULE_HOOKS_EXPORT: &str = "moduleHooks";
 
 /// The versions 1.x, made of version 2: a script that gives a function of `(sys, moduleHooks)` (§10).
 pub const LEGACY: &str = include_str!("legacy.js");

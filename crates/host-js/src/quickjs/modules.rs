@@ -7,7 +7,7 @@ use rquickjs_sys::{JSContext, JSModuleDef};
 
 use crate::host_calls::Failure;
 use crate::specifier;
-use crate::sys::{self, Exports, Function};
+use crate::sys::{self, Export, Function};
 
 use super::globals::script;
 use super::host_calls;
@@ -70,7 +70,7 @@ unsafe extern "C" fn load(
         if module.is_null() {
             return module;
         }
-        for name in exports.names() {
+        for (name, _) in exports {
             let Ok(name) = CString::new(name) else {
                 return std::ptr::null_mut();
             };
@@ -90,10 +90,11 @@ unsafe extern "C" fn evaluate(context: *mut JSContext, module: *mut JSModuleDef)
         let Some(exports) = exports_of(&text) else {
             return -1;
         };
-        for name in exports.names() {
-            let value = match exports {
-                Exports::Legacy { version, .. } => legacy_export(context, version, name),
-                Exports::Host { functions, .. } => host_export(context, functions, name),
+        for (name, export) in exports {
+            let value = match export {
+                Export::Legacy(key) => legacy_export(context, key, name),
+                Export::Function(function) => host_function(context, name, function),
+                Export::ModuleHooks => Ok(module_hooks(context)),
             };
             let (Ok(value), Ok(name)) = (value, CString::new(name)) else {
                 return -1;
@@ -101,20 +102,6 @@ unsafe extern "C" fn evaluate(context: *mut JSContext, module: *mut JSModuleDef)
             qjs::JS_SetModuleExport(context, module, name.as_ptr(), value.into_raw());
         }
         0
-    }
-}
-
-/// A function of the host, or the symbol of the hooks.
-unsafe fn host_export(
-    context: *mut JSContext,
-    functions: &[(&str, Function)],
-    name: &str,
-) -> Result<Owned, Thrown> {
-    unsafe {
-        match functions.iter().find(|(known, _)| *known == name) {
-            Some((name, function)) => host_function(context, name, *function),
-            None => Ok(module_hooks(context)),
-        }
     }
 }
 
@@ -166,6 +153,6 @@ unsafe fn legacy(context: *mut JSContext) -> Result<Owned, Thrown> {
     }
 }
 
-fn exports_of(specifier: &str) -> Option<Exports> {
-    Exports::of(specifier::resolve(specifier).ok()?)
+fn exports_of(specifier: &str) -> Option<Vec<(&'static str, Export)>> {
+    sys::exports(specifier::resolve(specifier).ok()?)
 }

@@ -21,7 +21,7 @@ use super::{fast, strings};
 use crate::frame::Frame;
 use crate::host_calls::{self, Answer, AnyCall, Call, Failure};
 use crate::specifier;
-use crate::sys::{self, Exports, Function as Sys, Natives};
+use crate::sys::{self, Export, Function as Sys, Natives};
 
 // ---- General calls ------------------------------------------------------------------------------------------------
 
@@ -291,7 +291,7 @@ pub(super) fn resolve<'s>(
         return Some(Local::new(scope, module));
     }
     let mut names = Vec::new();
-    for name in Exports::of(version)?.names() {
+    for (name, _) in sys::exports(version)? {
         names.push(::v8::String::new(scope, name)?);
     }
     let name = ::v8::String::new(scope, &specifier)?;
@@ -313,11 +313,11 @@ fn fill<'s>(
         .iter()
         .find(|(_, known)| *known == module)
         .map(|(version, _)| *version)?;
-    let exports = Exports::of(version)?;
-    for name in exports.names() {
-        let value = match exports {
-            Exports::Legacy { version, .. } => legacy_export(scope, version, name)?,
-            Exports::Host { functions, .. } => host_export(scope, functions, name)?,
+    for (name, export) in sys::exports(version)? {
+        let value = match export {
+            Export::Legacy(key) => legacy_export(scope, key, name)?,
+            Export::Function(function) => host_function(scope, function, name)?.into(),
+            Export::ModuleHooks => module_hooks(scope)?.into(),
         };
         let name = ::v8::String::new(scope, name)?;
         module.set_synthetic_module_export(scope, name, value)?;
@@ -326,18 +326,6 @@ fn fill<'s>(
     let undefined = ::v8::undefined(scope).into();
     resolver.resolve(scope, undefined)?;
     Some(resolver.get_promise(scope).into())
-}
-
-/// A function of the host, or the symbol of the hooks.
-fn host_export<'s>(
-    scope: &mut PinScope<'s, '_>,
-    functions: &[(&str, Sys)],
-    name: &str,
-) -> Option<Value<'s>> {
-    match functions.iter().find(|(known, _)| *known == name) {
-        Some((_, function)) => Some(host_function(scope, *function, name)?.into()),
-        None => Some(module_hooks(scope)?.into()),
-    }
 }
 
 fn legacy_export<'s>(scope: &mut PinScope<'s, '_>, version: &str, name: &str) -> Option<Value<'s>> {
