@@ -6,14 +6,13 @@ use std::sync::Arc;
 use super::context::Context;
 use super::functions;
 use super::names::{NameRules, ObjectNames};
-use super::sections::Sections;
 use super::state::Level;
 use super::types::{self, TypeUses};
 use super::{http, migration, views};
 use crate::def::ModuleLevel;
 use crate::error::{clip, ValidationError};
 use crate::name::NAMESPACE_BYTES_MAX;
-use crate::raw::{RawRowLevelSecurityDef, RawSubmoduleV10};
+use crate::raw::{RawRowLevelSecurityDef, RawSubmoduleV10, Sections};
 
 /// Validates a level and everything below it. The result is complete only if no error was found.
 pub(super) fn level(
