@@ -10,6 +10,7 @@ use lightcone_host::{
     ReducerOutcome, Transactions, ViewCall, ViewOutcome,
 };
 
+use crate::frame::console_frames;
 use crate::invoke::{HookOutcome, Target};
 use crate::trace::Exception;
 
@@ -103,9 +104,7 @@ impl<R: Realm> JsInstance<R> {
         }
         ended
     }
-}
 
-impl<R: Realm> JsInstance<R> {
     /// What a call returned is in its instance's account until another account takes it.
     fn count(&mut self, bytes: Vec<u8>) -> Result<Counted<Vec<u8>>, HostTrap> {
         Counted::of(bytes, self.realm.env().account()).map_err(trap_of)
@@ -132,7 +131,7 @@ fn uncaught<R: Realm>(realm: &mut R, exception: &Exception) -> Ended {
         location.map(|(script, _)| script.as_bytes()),
         location.map_or(u32::MAX, |(_, line)| line),
         exception.message.as_bytes(),
-        || exception.console_frames(),
+        || console_frames(&exception.frames),
     );
     Ended::Fatal(exception.text())
 }
