@@ -78,7 +78,8 @@ impl AnyCall for General<'_, '_, '_> {
         at: usize,
         body: impl FnOnce(&str, &mut HostEnv) -> Result<R, AbiError>,
     ) -> Result<R, Failure> {
-        let text = string_of(self.scope, self.value(at))?;
+        let value = self.value(at);
+        let text = string_of(self.scope, value)?;
         self.host(|env| Ok(body(&text, env)?))
     }
 

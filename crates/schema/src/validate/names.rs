@@ -59,7 +59,7 @@ impl NameRules {
         match explicit.get(source_name) {
             _ if is_fixed => source_name.to_owned(),
             Some(name) => name.clone(),
-            None => self.convert(source_name),
+            None => self.convert(source_name, case::to_snake),
         }
     }
 
@@ -69,16 +69,13 @@ impl NameRules {
     }
 
     pub fn type_name(&self, name: &str) -> String {
-        match self.policy {
-            CaseConversionPolicy::None => name.to_owned(),
-            CaseConversionPolicy::SnakeCase => case::to_pascal(name),
-        }
+        self.convert(name, case::to_pascal)
     }
 
-    fn convert(&self, name: &str) -> String {
+    fn convert(&self, name: &str, to_case: fn(&str) -> String) -> String {
         match self.policy {
             CaseConversionPolicy::None => name.to_owned(),
-            CaseConversionPolicy::SnakeCase => case::to_snake(name),
+            CaseConversionPolicy::SnakeCase => to_case(name),
         }
     }
 }
