@@ -257,12 +257,6 @@ fn write_and_rename(path: &Path, parts: &[&[u8]], sync: bool) -> io::Result<()> 
     Ok(())
 }
 
-fn fill_random(bytes: &mut [u8]) -> io::Result<()> {
-    rand::rngs::SysRng
-        .try_fill_bytes(bytes)
-        .map_err(io::Error::other)
-}
-
 /// The secret in the file, or a new one if there is none or others could have read it.
 fn load_or_make_key(path: &Path) -> io::Result<[u8; KEY_BYTES]> {
     match read_key(path) {
@@ -275,7 +269,7 @@ fn load_or_make_key(path: &Path) -> io::Result<[u8; KEY_BYTES]> {
         Err(error) => return Err(error),
     }
     let mut key = [0; KEY_BYTES];
-    fill_random(&mut key)?;
+    (rand::rngs::SysRng.try_fill_bytes(&mut key)).map_err(io::Error::other)?;
     if let Some(directory) = path.parent() {
         fs::create_dir_all(directory)?;
     }

@@ -334,26 +334,16 @@ impl<'s> Search<'s> {
         weight: isize,
     ) -> Option<()> {
         let place = place_of(hop.to);
-        match partners {
-            Partners::Any(changed) => {
-                for changed in changed {
-                    self.take(place, *changed, rows);
-                    if hop.edge.is_some_and(|edge| self.shape.joins(edge, rows)) {
-                        self.spend(1)?;
-                        self.partner(path, depth, rows, -weight * changed.weight)?;
-                    }
-                }
+        let are_equal = matches!(partners, Partners::Equal(..));
+        partners.try_for_each(|changed| {
+            self.take(place, changed, rows);
+            let is_joined = |edge| self.shape.joins(edge, rows);
+            if are_equal || hop.edge.is_some_and(is_joined) {
+                self.spend(1)?;
+                self.partner(path, depth, rows, -weight * changed.weight)?;
             }
-            Partners::Equal(all, places) => {
-                for at in places {
-                    let changed = all[*at as usize];
-                    self.take(place, changed, rows);
-                    self.spend(1)?;
-                    self.partner(path, depth, rows, -weight * changed.weight)?;
-                }
-            }
-        }
-        Some(())
+            Some(())
+        })
     }
 
     /// Goes on with the rows that are gone, those that fit.

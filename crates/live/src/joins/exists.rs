@@ -157,8 +157,20 @@ impl<'s> Search<'s> {
         state: State,
         known: Option<usize>,
     ) -> Option<bool> {
-        for (number, guard) in self.shape.guards.iter().enumerate() {
-            if Some(number) != known && !self.guard_holds(guard, rows, key, state)? {
+        let guards = self.shape.guards.iter().enumerate();
+        let unknown = guards.filter(|(number, _)| Some(*number) != known);
+        self.all_hold(unknown.map(|(_, guard)| guard), rows, key, state)
+    }
+
+    fn all_hold<'g>(
+        &mut self,
+        guards: impl IntoIterator<Item = &'g Guard>,
+        rows: &mut Rows<'s>,
+        key: &[u8],
+        state: State,
+    ) -> Option<bool> {
+        for guard in guards {
+            if !self.guard_holds(guard, rows, key, state)? {
                 return Some(false);
             }
         }
@@ -242,12 +254,9 @@ impl<'s> Search<'s> {
                 return Some(true);
             };
             let guards = &shape.subqueries[driver.subquery].guards;
-            for guard in guards {
-                if !search.guard_holds(guard, rows, key, state)? {
-                    return Some(true);
-                }
+            if search.all_hold(guards, rows, key, state)? {
+                keys.insert(key);
             }
-            keys.insert(key);
             Some(true)
         })?;
         Some(keys)
@@ -292,10 +301,8 @@ impl<'s> Search<'s> {
     ) -> Option<bool> {
         let Some(probe) = sub.of.probes.get(depth) else {
             if let For::Key(key) = sub.whose {
-                for guard in &sub.of.guards {
-                    if !self.guard_holds(guard, rows, key, sub.state)? {
-                        return Some(true);
-                    }
+                if !self.all_hold(&sub.of.guards, rows, key, sub.state)? {
+                    return Some(true);
                 }
             }
             return visit(self, rows);
