@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use lightcone_host::{
     lend, trap_of, ConsoleLevel, Counted, HandlerResponse, HoldsEnv, HostTrap, Interrupt, Lent,
-    LimitKind, ModuleInstance, OpenTransaction, ProcedureOutcome, ReadSet, ReadView, ReducerCall,
-    ReducerOutcome, Transactions, ViewCall, ViewOutcome,
+    LimitKind, ModuleInstance, OpenTransaction, ProcedureCall, ProcedureOutcome, ProcedureResult,
+    ReadSet, ReadView, ReducerCall, ReducerOutcome, Transactions, ViewCall, ViewOutcome,
 };
 
 use crate::frame::console_frames;
@@ -105,9 +105,22 @@ impl<R: Realm> JsInstance<R> {
         ended
     }
 
-    /// What a call returned is in its instance's account until another account takes it.
-    fn count(&mut self, bytes: Vec<u8>) -> Result<Counted<Vec<u8>>, HostTrap> {
-        Counted::of(bytes, self.realm.env().account()).map_err(trap_of)
+    /// What a procedure or handler returned is in its instance's account until another account takes it.
+    fn result(
+        &mut self,
+        (value, body): (Vec<u8>, Vec<u8>),
+        is_response: bool,
+    ) -> Result<ProcedureResult, HostTrap> {
+        let account = self.realm.env().account();
+        let count = |bytes| Counted::of(bytes, account).map_err(trap_of);
+        let value = count(value)?;
+        Ok(match is_response {
+            false => ProcedureResult::Value(value),
+            true => ProcedureResult::Response(HandlerResponse {
+                head: value,
+                body: count(body)?,
+            }),
+        })
     }
 }
 
@@ -154,24 +167,20 @@ impl<R: Realm> ModuleInstance for JsInstance<R> {
     fn call_procedure(
         &mut self,
         transactions: &mut dyn Transactions,
-        call: &ReducerCall<'_>,
+        call: &ProcedureCall<'_>,
     ) -> ProcedureOutcome {
-        let called = self.run(Lent::Transactions(transactions), call, Target::Procedure);
-        outcome(called.map(|(value, _)| self.count(value)))
-    }
-
-    fn call_http_handler(
-        &mut self,
-        transactions: &mut dyn Transactions,
-        call: &ReducerCall<'_>,
-        body: &[u8],
-    ) -> ProcedureOutcome<HandlerResponse> {
-        let target = Target::HttpHandler(body);
-        let called = self.run(Lent::Transactions(transactions), call, target);
-        outcome(called.map(|(head, body)| {
-            let (head, body) = (self.count(head)?, self.count(body)?);
-            Ok(HandlerResponse { head, body })
-        }))
+        let target = call.body.map_or(Target::Procedure, Target::HttpHandler);
+        let called = self.run(Lent::Transactions(transactions), &call.call, target);
+        let message = match called {
+            Ok(returned) => match self.result(returned, call.body.is_some()) {
+                Ok(result) => return ProcedureOutcome::Returned(result),
+                Err(trap) => trap.to_string(),
+            },
+            // For these, refusals are failures with another text (§5.2).
+            Err(Ended::Refused(message) | Ended::Fatal(message)) => message,
+            Err(Ended::TimedOut(message)) => return ProcedureOutcome::TimedOut { message },
+        };
+        ProcedureOutcome::Failed { message }
     }
 
     fn call_view(
@@ -232,18 +241,4 @@ enum Ended {
     Refused(String),
     Fatal(String),
     TimedOut(String),
-}
-
-fn outcome<R>(called: Result<Result<R, HostTrap>, Ended>) -> ProcedureOutcome<R> {
-    match called {
-        Ok(Ok(result)) => ProcedureOutcome::Returned(result),
-        Ok(Err(trap)) => ProcedureOutcome::Failed {
-            message: trap.to_string(),
-        },
-        // For these, refusals are failures with another text (§5.2).
-        Err(Ended::Refused(message) | Ended::Fatal(message)) => {
-            ProcedureOutcome::Failed { message }
-        }
-        Err(Ended::TimedOut(message)) => ProcedureOutcome::TimedOut { message },
-    }
 }

@@ -135,7 +135,7 @@ pub(crate) fn poisons(called: &Result<Called, Failure>) -> bool {
 pub(crate) fn outcome(
     called: Result<Called, Failure>,
     call: &ProcedureCall<'_>,
-) -> ProcedureOutcome<ProcedureResult> {
+) -> ProcedureOutcome {
     let (kind, export) = match call.body {
         None => ("procedure", CALL_PROCEDURE),
         Some(_) => ("http handler", CALL_HTTP_HANDLER),

@@ -4,10 +4,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use lightcone_host::clock::ticks;
 use lightcone_host::{
-    lend, on_own_stack, CallHandles, HandlerResponse, HoldsEnv, HostEnv, HostError,
-    InstanceOptions, Interrupt, Lent, LoadedModule, ModuleInstance, OpenTransaction, ProcedureCall,
-    ProcedureOutcome, ProcedureResult, ReadSet, ReadView, ReducerCall, ReducerOutcome, Reservation,
-    SuspendableInstance, Suspended, Transactions, ViewCall, ViewOutcome,
+    lend, on_own_stack, CallHandles, HoldsEnv, HostEnv, HostError, InstanceOptions, Interrupt,
+    Lent, LoadedModule, ModuleInstance, OpenTransaction, ProcedureCall, ProcedureOutcome, ReadSet,
+    ReadView, ReducerCall, ReducerOutcome, Reservation, SuspendableInstance, Suspended,
+    Transactions, ViewCall, ViewOutcome,
 };
 use wasmtime::{Store, StoreContextMut, UpdateDeadline};
 
@@ -177,20 +177,6 @@ impl WasmInstance {
         self.store.set_epoch_deadline(self.call_ticks);
     }
 
-    fn run_procedure(
-        &mut self,
-        transactions: &mut dyn Transactions,
-        call: &ProcedureCall<'_>,
-    ) -> ProcedureOutcome<ProcedureResult> {
-        let lent = Lent::Transactions(transactions);
-        let called = self.run(lent, &call.call, |instance, handles| {
-            let (procedures, store) = (&instance.procedures, &mut instance.store);
-            at_once(procedures.call(store, call, handles, Waits::Blocking))
-        });
-        self.poisoned |= poisons(&called);
-        outcome(called, call)
-    }
-
     #[cold]
     fn stopped(&mut self, error: wasmtime::Error) -> Failure {
         self.poisoned = true;
@@ -251,34 +237,15 @@ impl ModuleInstance for WasmInstance {
     fn call_procedure(
         &mut self,
         transactions: &mut dyn Transactions,
-        call: &ReducerCall<'_>,
+        call: &ProcedureCall<'_>,
     ) -> ProcedureOutcome {
-        let call = ProcedureCall {
-            call: *call,
-            body: None,
-        };
-        let outcome = self.run_procedure(transactions, &call);
-        outcome.map(|result| match result {
-            ProcedureResult::Value(value) => value,
-            ProcedureResult::Response(_) => unreachable!("only a handler responds"),
-        })
-    }
-
-    fn call_http_handler(
-        &mut self,
-        transactions: &mut dyn Transactions,
-        call: &ReducerCall<'_>,
-        body: &[u8],
-    ) -> ProcedureOutcome<HandlerResponse> {
-        let call = ProcedureCall {
-            call: *call,
-            body: Some(body),
-        };
-        let outcome = self.run_procedure(transactions, &call);
-        outcome.map(|result| match result {
-            ProcedureResult::Response(response) => response,
-            ProcedureResult::Value(_) => unreachable!("a handler responds"),
-        })
+        let lent = Lent::Transactions(transactions);
+        let called = self.run(lent, &call.call, |instance, handles| {
+            let (procedures, store) = (&instance.procedures, &mut instance.store);
+            at_once(procedures.call(store, call, handles, Waits::Blocking))
+        });
+        self.poisoned |= poisons(&called);
+        outcome(called, call)
     }
 
     fn call_view(

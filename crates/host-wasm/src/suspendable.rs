@@ -6,7 +6,7 @@ use std::sync::Arc;
 use lightcone_host::clock::{self, ticks};
 use lightcone_host::{
     trap_of, HostEnv, HostError, Interrupt, InterruptReason, ProcedureCall, ProcedureOutcome,
-    ProcedureResult, Reservation, SuspendableInstance, Suspended, Transactions,
+    Reservation, SuspendableInstance, Suspended, Transactions,
 };
 use wasmtime::{Store, UpdateDeadline};
 
@@ -70,7 +70,7 @@ impl SuspendableWasm {
         })
     }
 
-    async fn run(&mut self, call: &ProcedureCall<'_>) -> ProcedureOutcome<ProcedureResult> {
+    async fn run(&mut self, call: &ProcedureCall<'_>) -> ProcedureOutcome {
         if self.poisoned {
             let message = "the instance trapped before and was not replaced".to_owned();
             return ProcedureOutcome::Failed { message };
@@ -101,7 +101,7 @@ impl SuspendableInstance for SuspendableWasm {
         &'a mut self,
         transactions: Box<dyn Transactions>,
         call: &'a ProcedureCall<'a>,
-    ) -> Suspended<'a, ProcedureOutcome<ProcedureResult>> {
+    ) -> Suspended<'a, ProcedureOutcome> {
         self.store.data_mut().env.own(transactions);
         Box::pin(async move {
             let outcome = self.run(call).await;
