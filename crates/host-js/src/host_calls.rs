@@ -4,8 +4,8 @@
 use std::borrow::Cow;
 
 use lightcone_host::{
-    AbiError, Advance, ConsoleLevel, Counted, HostEnv, HostTrap, HttpOutcome, HttpRequest,
-    PointRead, RangeBounds, Waiting,
+    AbiError, Advance, ConsoleLevel, Counted, HostEnv, HostTrap, HttpRequest, PointRead,
+    RangeBounds, Waiting,
 };
 use lightcone_types::bsatn::{Decode as _, Reader};
 use lightcone_types::{ConnectionId, Encode as _, IndexId, TableId};
@@ -321,7 +321,7 @@ fn http_request<C: AnyCall>(call: &mut C) -> Result<Answer, Failure> {
     };
     call.wait(waiting)?;
     match call.host(|env| Ok(env.http_answer()?))? {
-        HttpOutcome::Response(head, body) => Ok(Answer::HeadAndBody(head.to_vec(), body)),
-        HttpOutcome::Failed(text) => Err(Failure::Http(text)),
+        Ok((head, body)) => Ok(Answer::HeadAndBody(head.to_vec(), body)),
+        Err(text) => Err(Failure::Http(text)),
     }
 }

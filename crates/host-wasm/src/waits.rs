@@ -182,8 +182,8 @@ fn ask(
 }
 
 fn answered(memory: &mut [u8], env: &mut HostEnv, out: u32) -> Result<u32, AbiError> {
-    let outcome = env.http_answer()?;
-    match env.http_sources(outcome)? {
+    let answer = env.http_answer()?;
+    match env.http_sources(answer)? {
         HttpSources::Response(head, body) => {
             write_u32(memory, out, head)?;
             write_u32(memory, out.wrapping_add(4), body)?;

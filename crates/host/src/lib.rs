@@ -55,7 +55,7 @@ pub use calls::{
     FATAL_ERROR_TEXT,
 };
 pub use console::{ConsoleFrame, ConsoleLevel, ConsoleRecord, ConsoleSink, NullConsole};
-pub use env::procedures::{HttpOutcome, HttpSources};
+pub use env::procedures::HttpSources;
 pub use env::{
     CallHandles, HostConfig, HostEnv, ImmediateCalls, InstanceAccounts, InstanceOptions, PointRead,
 };
