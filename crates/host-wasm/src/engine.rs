@@ -141,8 +141,7 @@ impl ModuleEngine for WasmEngine {
         check_stack(self.stack_bytes_max, &options.limits)?;
         let module = on_own_stack(self.stack_bytes_max, || {
             let module = self.code(program)?;
-            let imports = check::function_import_modules(&module);
-            check::abi_version(imports.iter().map(String::as_str))?;
+            check::abi_version(check::function_import_modules(&module))?;
             let link = |linker: &Linker<State>| {
                 let linked = linker.instantiate_pre(&module);
                 linked.map_err(|error| HostError::Link(error.root_cause().to_string()))

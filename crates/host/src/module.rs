@@ -11,6 +11,17 @@ use crate::{
     ProcedureOutcome, ReadView, ReducerCall, ReducerOutcome, Transactions, ViewCall, ViewOutcome,
 };
 
+/// A version in the imports of a program: `major.minor`, in digits alone.
+pub fn import_version(text: &str) -> Option<(u16, u16)> {
+    let number = |text: &str| -> Option<u16> {
+        // `parse` would take a sign.
+        let is_plain = text.bytes().all(|byte| byte.is_ascii_digit());
+        text.parse().ok().filter(|_| is_plain)
+    };
+    let (major, minor) = text.split_once('.')?;
+    Some((number(major)?, number(minor)?))
+}
+
 pub trait ModuleEngine: Send + Sync {
     /// For logs and `spacetime version`.
     fn name(&self) -> &'static str;
