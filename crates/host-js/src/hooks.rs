@@ -27,23 +27,26 @@ pub(crate) struct Found<K, H> {
     pub(crate) error_constructor: H,
 }
 
-/// Why a program is no module.
+/// Why a program is no module, or a call of a hook has no result.
 pub(crate) enum Refused {
     Text(String),
     Thrown,
 }
 
 impl From<Thrown> for Refused {
+    #[inline]
     fn from(_: Thrown) -> Refused {
         Refused::Thrown
     }
 }
 
-fn type_error(text: String) -> Refused {
+#[cold]
+pub(crate) fn type_error(text: String) -> Refused {
     Refused::Text(format!("Uncaught TypeError: {text}"))
 }
 
-fn unexpected<S: Scope>(scope: &mut S, expected: &str, value: &S::Value) -> Refused {
+#[cold]
+pub(crate) fn unexpected<S: Scope>(scope: &mut S, expected: &str, value: &S::Value) -> Refused {
     let got = scope.type_name(value);
     type_error(messages::expected(expected, &got))
 }

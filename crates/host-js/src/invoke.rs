@@ -2,7 +2,7 @@
 
 use lightcone_host::ReducerCall;
 
-use crate::hooks::Hooks;
+use crate::hooks::{type_error, unexpected, Hooks, Refused};
 use crate::messages;
 use crate::scope::{CallBuffer, Scope, Thrown, CALL_BUFFER_BYTES};
 use crate::trace::Exception;
@@ -59,19 +59,6 @@ const KEPT_VIEW_BYTES_MAX: usize = 512;
 /// Cached big integers of each kind; a power of two.
 const BIG_INTS_KEPT: usize = 256;
 
-enum Failure {
-    Thrown,
-    /// A TypeError of the host.
-    Type(String),
-}
-
-impl From<Thrown> for Failure {
-    #[inline]
-    fn from(_: Thrown) -> Failure {
-        Failure::Thrown
-    }
-}
-
 #[inline]
 pub(crate) fn invoke<S: Scope>(
     scope: &mut S,
@@ -82,9 +69,9 @@ pub(crate) fn invoke<S: Scope>(
     let result = call_hook(scope, roots, call, target);
     match result.and_then(|value| returned(scope, &value, target)) {
         Ok(end) => end,
-        Err(Failure::Thrown) => threw(scope, roots),
-        Err(Failure::Type(text)) => HookOutcome::Uncaught(Exception {
-            message: format!("Uncaught TypeError: {text}"),
+        Err(Refused::Thrown) => threw(scope, roots),
+        Err(Refused::Text(message)) => HookOutcome::Uncaught(Exception {
+            message,
             frames: Vec::new(),
         }),
     }
@@ -96,7 +83,7 @@ fn call_hook<S: Scope>(
     roots: &mut Roots<S::Kept, S::Hook>,
     call: &ReducerCall<'_>,
     target: Target<'_>,
-) -> Result<S::Value, Failure> {
+) -> Result<S::Value, Refused> {
     let this = scope.kept(&roots.hooks.receiver);
     let (direct, standard) = match target {
         Target::Reducer => (&roots.hooks.call_reducer_direct, &roots.hooks.call_reducer),
@@ -120,7 +107,7 @@ fn call_hook<S: Scope>(
         }
         Target::HttpHandler(body) => {
             let Some(hook) = &roots.hooks.call_http_handler else {
-                return Err(Failure::Type(messages::NO_HTTP_HANDLER_HOOK.to_owned()));
+                return Err(type_error(messages::NO_HTTP_HANDLER_HOOK.to_owned()));
             };
             let arguments = [
                 scope.number(call.id),
@@ -197,13 +184,13 @@ fn returned<S: Scope>(
     scope: &mut S,
     value: &S::Value,
     target: Target<'_>,
-) -> Result<HookOutcome, Failure> {
+) -> Result<HookOutcome, Refused> {
     match target {
         Target::Reducer if scope.is_undefined(value) => Ok(HookOutcome::of(Vec::new())),
-        Target::Reducer => Err(Failure::Type(messages::REDUCER_RETURNED.to_owned())),
+        Target::Reducer => Err(type_error(messages::REDUCER_RETURNED.to_owned())),
         Target::Procedure => match scope.array_bytes(value) {
             Some(bytes) => Ok(HookOutcome::of(bytes)),
-            None => Err(Failure::Type(messages::PROCEDURE_RETURNED.to_owned())),
+            None => Err(type_error(messages::PROCEDURE_RETURNED.to_owned())),
         },
         Target::View { .. } => {
             if scope.is_object(value) {
@@ -212,15 +199,11 @@ fn returned<S: Scope>(
                     return Ok(HookOutcome::of(bytes));
                 }
             }
-            Err(Failure::Type(messages::VIEW_RETURNED.to_owned()))
+            Err(type_error(messages::VIEW_RETURNED.to_owned()))
         }
         Target::HttpHandler(_) => match answered(scope, value)? {
             Some((head, body)) => Ok(HookOutcome::Returned(head, body)),
-            None => {
-                let got = scope.type_name(value);
-                let text = messages::expected(messages::HANDLER_RETURNED, &got);
-                Err(Failure::Type(text))
-            }
+            None => Err(unexpected(scope, messages::HANDLER_RETURNED, value)),
         },
     }
 }
