@@ -47,6 +47,7 @@ macro_rules! functions {
             pub(crate) const ALL: &[Function] = &[$($(Function::$function,)+)+];
 
             /// The number of parameters.
+            #[cfg(feature = "quickjs")]
             pub(crate) fn arity(self) -> u8 {
                 match self { $($(Function::$function => $arity,)+)+ }
             }
