@@ -2,7 +2,9 @@
 
 use std::panic::resume_unwind;
 
-use crate::{HostError, HostLimits};
+use lightcone_limits::HostLimits;
+
+use crate::HostError;
 
 /// For compiling and the host's side of a call, besides the module's own stack.
 const HOST_STACK_BYTES: usize = 4 << 20;
