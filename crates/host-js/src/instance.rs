@@ -56,25 +56,21 @@ pub(crate) trait Realm: HoldsEnv + Send {
 
 pub(crate) struct JsInstance<R> {
     realm: R,
-    /// The reads of the last view.
-    reads: ReadSet,
 }
 
 impl<R: Realm> JsInstance<R> {
     pub(crate) fn new(realm: R) -> JsInstance<R> {
-        JsInstance {
-            realm,
-            reads: ReadSet::default(),
-        }
+        JsInstance { realm }
     }
 
-    /// Gives what the hook returned: for a handler, head and body of the response.
+    /// Gives what the hook returned: for a handler, head and body of the response. The reads of a view are added to `reads`.
     #[inline]
     fn run(
         &mut self,
         lent: Lent<'_>,
         call: &ReducerCall<'_>,
         target: Target<'_>,
+        reads: Option<&mut ReadSet>,
     ) -> Result<(Vec<u8>, Vec<u8>), Ended> {
         if self.realm.is_tainted() {
             let message = "the instance was stopped before and not replaced";
@@ -83,7 +79,7 @@ impl<R: Realm> JsInstance<R> {
         self.realm.make_ready().map_err(Ended::Fatal)?;
         let ended = lend(&mut self.realm, lent, |realm| {
             realm.env().begin_script_call(call.name);
-            if matches!(target, Target::View { .. }) {
+            if reads.is_some() {
                 realm.env().begin_reads();
             }
             let ended = match realm.call(call, target) {
@@ -96,8 +92,8 @@ impl<R: Realm> JsInstance<R> {
             realm.env().end_script_call();
             ended
         });
-        if matches!(target, Target::View { .. }) {
-            self.reads = self.realm.env().end_reads();
+        if let Some(reads) = reads {
+            reads.extend(self.realm.env().end_reads());
         }
         if let Some(panic) = self.realm.take_panic() {
             resume_unwind(panic);
@@ -156,7 +152,7 @@ impl<R: Realm> ModuleInstance for JsInstance<R> {
         transaction: OpenTransaction<'_>,
         call: &ReducerCall<'_>,
     ) -> ReducerOutcome {
-        match self.run(Lent::Transaction(transaction), call, Target::Reducer) {
+        match self.run(Lent::Transaction(transaction), call, Target::Reducer, None) {
             Ok(_) => ReducerOutcome::Ok,
             Err(Ended::Refused(text)) => ReducerOutcome::UserError(text),
             Err(Ended::Fatal(message)) => ReducerOutcome::Fatal { message },
@@ -170,7 +166,7 @@ impl<R: Realm> ModuleInstance for JsInstance<R> {
         call: &ProcedureCall<'_>,
     ) -> ProcedureOutcome {
         let target = call.body.map_or(Target::Procedure, Target::HttpHandler);
-        let called = self.run(Lent::Transactions(transactions), &call.call, target);
+        let called = self.run(Lent::Transactions(transactions), &call.call, target, None);
         let message = match called {
             Ok(returned) => match self.result(returned, call.body.is_some()) {
                 Ok(result) => return ProcedureOutcome::Returned(result),
@@ -189,12 +185,10 @@ impl<R: Realm> ModuleInstance for JsInstance<R> {
         call: &ViewCall<'_>,
         reads: &mut ReadSet,
     ) -> ViewOutcome {
-        // Reads are noted once there is an isolate.
         let target = Target::View {
             is_anonymous: call.sender.is_none(),
         };
-        let called = self.run(Lent::Read(view), &call.as_call(), target);
-        reads.extend(std::mem::take(&mut self.reads));
+        let called = self.run(Lent::Read(view), &call.as_call(), target, Some(reads));
         match called {
             Ok((result, _)) => ViewOutcome::with_header(result),
             Err(Ended::Refused(message) | Ended::Fatal(message)) => ViewOutcome::Failed { message },
