@@ -12,6 +12,7 @@ mod exists;
 mod matches;
 mod parts;
 mod path;
+mod progress;
 mod shape;
 mod shapes;
 mod subquery;

@@ -93,10 +93,6 @@ impl Relation {
     pub fn value<'r>(&self, row: &'r [u8], column: ColId) -> &'r [u8] {
         self.layout.column(row, usize::from(column.0))
     }
-
-    pub(super) fn has_predicate(&self) -> bool {
-        self.predicate.is_some()
-    }
 }
 
 /// These, in order, each once.
@@ -228,9 +224,7 @@ impl Parts {
     /// Writes the values of these columns, which is a key.
     pub(super) fn write_key(&self, rows: &Rows<'_>, columns: &[ColumnAt], key: &mut Vec<u8>) {
         key.clear();
-        for at in columns {
-            key.extend_from_slice(self.value(rows, *at));
-        }
+        self.write_values(columns, rows, key);
     }
 
     /// The relations that are not of a subquery.
@@ -245,7 +239,11 @@ pub(super) fn promise(parts: &Parts, to: ColumnAt) -> (bool, bool, bool) {
     let relation = &parts.relations[place_of(to)];
     let mut indexes = relation.table.indexes.iter();
     let is_unique = indexes.any(|index| index.unique && *index.algorithm.columns() == [to.column]);
-    (is_unique, relation.has_parameter, relation.has_predicate())
+    (
+        is_unique,
+        relation.has_parameter,
+        relation.predicate.is_some(),
+    )
 }
 
 /// Steps of predicates on rows.
