@@ -14,7 +14,7 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use lightcone_query::ColumnAt;
-use lightcone_table::{DeltaBatch, DeltaKind, Index, RowAt, Tables};
+use lightcone_table::{DeltaBatch, DeltaKind, Index, RowAt, TableView, Tables};
 use lightcone_types::TableId;
 
 use super::allowance::Allowance;
@@ -240,24 +240,10 @@ impl<'s> Search<'s> {
         }
         let index = table.index_on(hop.to.column)?;
         let point = self.shape.value(rows, hop.from);
-        let mut is_too_much = false;
-        let visit = |id| {
-            let partner = table.row(id);
-            if self.spend(relation.cost_in_rows(partner)).is_none() {
-                is_too_much = true;
-                return false;
-            }
-            if relation.admits(partner) {
-                rows[place] = partner;
-                is_too_much = self.partner(path, depth, rows, weight).is_none();
-            }
-            !is_too_much
-        };
-        let walked = index.walk_point(table.rows(), &relation.layout, point, None, visit);
-        walked.expect("the columns of a join have one type");
-        if is_too_much {
-            return None;
-        }
+        self.each_row(table, place, (index, point), |search, partner| {
+            rows[place] = partner;
+            search.partner(path, depth, rows, weight).map(|()| true)
+        })?;
         let is_other = match path.is_of_subquery {
             // All rows of subqueries lead to what they concern, also those that are gone.
             true => relation.subquery.is_some(),
@@ -272,6 +258,31 @@ impl<'s> Search<'s> {
             true => self.add_gone(partners, (path, depth), rows),
             false => self.take_back(partners, (path, depth, hop), rows, weight),
         }
+    }
+
+    /// Calls `visit` with the rows of a relation, as they are, that an index finds for a value and that may be part of a match, until
+    /// it gives false.
+    pub fn each_row(
+        &mut self,
+        table: &'s TableView,
+        place: usize,
+        (index, point): (&Index, &[u8]),
+        mut visit: impl FnMut(&mut Self, &'s [u8]) -> Option<bool>,
+    ) -> Option<bool> {
+        let relation = &self.shape.relations[place];
+        let mut result = Some(true);
+        let visit_row = |id| {
+            let row = table.row(id);
+            let spent = self.spend(relation.cost_in_rows(row));
+            result = spent.and_then(|()| match relation.admits(row) {
+                true => visit(self, row),
+                false => Some(true),
+            });
+            result == Some(true)
+        };
+        let walked = index.walk_point(table.rows(), &relation.layout, point, None, visit_row);
+        walked.expect("the columns of a join have one type");
+        result
     }
 
     /// The changed rows of a relation that may have this value in a column, which has the index.

@@ -308,31 +308,22 @@ impl<'s> Search<'s> {
             return visit(self, rows);
         };
         let place = place_of(probe.to);
-        let relation = &self.shape.relations[place];
-        let Some(table) = self.tables.table(relation.table.id) else {
+        let table = self.shape.relations[place].table.id;
+        let Some(table) = self.tables.table(table) else {
             return Some(true);
         };
         let way = self.best_way(table, probe, sub, rows)?;
-        let mut result = Some(true);
-        let visit_row = |id| {
-            let row = table.row(id);
-            result = self.spend(relation.cost_in_rows(row)).and_then(|()| {
-                let was_there = sub.state == State::After || !self.came(place, row);
-                if !was_there || !relation.admits(row) {
-                    return Some(true);
-                }
-                rows[place] = row;
-                let is_joined = |edge| way.is_by_join || self.shape.joins(edge, rows);
-                match probe.edge.is_none_or(is_joined) {
-                    true => self.probe_on(sub, depth, rows, visit),
-                    false => Some(true),
-                }
-            });
-            result == Some(true)
-        };
-        let index = way.index;
-        let walked = index.walk_point(table.rows(), &relation.layout, way.point, None, visit_row);
-        walked.expect("the columns of a join have one type");
+        let result = self.each_row(table, place, (way.index, way.point), |search, row| {
+            if sub.state == State::Before && search.came(place, row) {
+                return Some(true);
+            }
+            rows[place] = row;
+            let is_joined = |edge| way.is_by_join || search.shape.joins(edge, rows);
+            match probe.edge.is_none_or(is_joined) {
+                true => search.probe_on(sub, depth, rows, visit),
+                false => Some(true),
+            }
+        });
         if result != Some(true) || sub.state == State::After || self.changes.of(place).is_empty() {
             return result;
         }
