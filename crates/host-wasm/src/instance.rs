@@ -1,6 +1,6 @@
 //! Instances: load phase and calls (spec 03 §3.1, §11).
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use lightcone_host::clock::ticks;
 use lightcone_host::{
@@ -9,6 +9,7 @@ use lightcone_host::{
     ReadView, ReducerCall, ReducerOutcome, Reservation, SuspendableInstance, Suspended,
     Transactions, ViewCall, ViewOutcome,
 };
+use parking_lot::Mutex;
 use wasmtime::{Store, StoreContextMut, UpdateDeadline};
 
 use crate::exports::{
@@ -49,12 +50,11 @@ impl LoadedModule for WasmModule {
     }
 
     fn instantiate(&self, env: HostEnv) -> Result<Box<dyn ModuleInstance>, HostError> {
-        let mut first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(mut instance) = first.take() {
+        let first = self.first.lock().take();
+        if let Some(mut instance) = first {
             instance.adopt(env);
             return Ok(Box::new(instance));
         }
-        drop(first);
         let (instance, _) = on_own_stack(self.program.stack_bytes_max, || {
             WasmInstance::start(&self.program, env)
         })?;

@@ -37,12 +37,13 @@ mod state;
 mod strings;
 mod value;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use lightcone_host::{
     check_stack, on_own_stack, HostEnv, HostError, InstanceOptions, LoadedModule, ModuleEngine,
     ModuleInstance,
 };
+use parking_lot::Mutex;
 
 use crate::instance::JsInstance;
 use crate::options::JsEngineOptions;
@@ -105,12 +106,11 @@ impl LoadedModule for QuickJsModule {
     fn instantiate(&self, env: HostEnv) -> Result<Box<dyn ModuleInstance>, HostError> {
         let env = env.with_memory_max(self.options.memory_bytes_max);
         let stack_bytes_max = self.options.stack_bytes_max;
-        let mut first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(mut realm) = first.take() {
+        let first = self.first.lock().take();
+        if let Some(mut realm) = first {
             realm.adopt(env);
             return Ok(Box::new(JsInstance::new(realm)));
         }
-        drop(first);
         let realm = on_own_stack(stack_bytes_max, || {
             QuickJsRealm::start(&self.program, env, stack_bytes_max)
         })?;

@@ -7,9 +7,10 @@ use std::alloc::{alloc, alloc_zeroed, dealloc, Layout};
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use lightcone_host::{trap_of, Account, Exceeded, HostTrap, Kind, Reservation, Terms};
+use parking_lot::Mutex;
 
 pub(crate) struct MemoryGuard {
     /// The call was ended because the heap is full.
@@ -169,21 +170,17 @@ impl HeapShare {
         })
     }
 
-    fn taken(&self) -> MutexGuard<'_, (Reservation, Option<Exceeded>)> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn bytes(&self) -> usize {
-        self.taken().0.bytes()
+        self.taken.lock().0.bytes()
     }
 
     fn refused(&self) -> Option<Exceeded> {
-        self.taken().1
+        self.taken.lock().1
     }
 
     /// A higher limit, if the account grants it. Doubled, as V8 collects garbage as hard as it can before it asks.
     fn grow(&self) -> Option<usize> {
-        let (taken, refused) = &mut *self.taken();
+        let (taken, refused) = &mut *self.taken.lock();
         let left = self.bytes_max.saturating_sub(taken.bytes());
         if left == 0 {
             return None;
@@ -199,7 +196,7 @@ impl HeapShare {
 
     /// Gives back all but so much and the first part.
     fn shrink(&self, bytes: usize) {
-        self.taken().0.shrink(bytes.max(HEAP_STEP_BYTES));
+        self.taken.lock().0.shrink(bytes.max(HEAP_STEP_BYTES));
     }
 }
 
