@@ -73,7 +73,8 @@ pub(crate) trait Call {
     /// without columns does not count (§4.2).
     #[inline(always)]
     fn range(&self) -> Result<(IndexId, RangeBounds<'_>), Failure> {
-        let (index, buffer) = (self.u32(0)?, self.buffer(1, ARRAY_BUFFER)?);
+        let index = self.u32(0)?;
+        let buffer: &[u8] = self.buffer(1, ARRAY_BUFFER)?;
         let (prefix_len, prefix_columns) = (self.u32(2)?, self.u16(3)?.into());
         let (start_len, end_len) = (self.u32(4)?, self.u32(5)?);
         let bounds = || {
