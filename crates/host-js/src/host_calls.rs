@@ -75,7 +75,7 @@ pub(crate) trait Call {
     fn range(&self) -> Result<(IndexId, RangeBounds<'_>), Failure> {
         let index = self.u32(0)?;
         let buffer: &[u8] = self.buffer(1, ARRAY_BUFFER)?;
-        let (prefix_len, prefix_columns) = (self.u32(2)?, self.u16(3)?.into());
+        let (prefix_len, prefix_columns) = (self.u32(2)?, usize::from(self.u16(3)?));
         let (start_len, end_len) = (self.u32(4)?, self.u32(5)?);
         let bounds = || {
             let (prefix, rest) = buffer.split_at_checked(prefix_len as usize)?;
