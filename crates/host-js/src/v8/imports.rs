@@ -150,14 +150,14 @@ impl Natives for Callbacks {
 
 /// Functions of this engine alone, which set their result themselves.
 macro_rules! own_functions {
-    ($($function:ident |$scope:ident, $args:ident, $place:ident| $body:block)*) => {$(
+    ($($function:ident |$scope:ident, $args:ident, $place:ident| { $($body:tt)* })*) => {$(
         fn $function<'s>(
             scope: &mut PinScope<'s, '_>,
             $args: FunctionCallbackArguments<'s>,
             mut $place: ReturnValue<'s>,
         ) {
             let mut call = |$scope: &mut PinScope<'s, '_>| -> Result<(), Failure> {
-                $body
+                $($body)*
                 Ok(())
             };
             if let Err(failure) = call(scope) {
