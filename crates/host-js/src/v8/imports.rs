@@ -153,14 +153,18 @@ macro_rules! own_functions {
     ($($function:ident |$scope:ident, $args:ident, $place:ident| { $($body:tt)* })*) => {$(
         fn $function<'s>(
             scope: &mut PinScope<'s, '_>,
-            $args: FunctionCallbackArguments<'s>,
-            mut $place: ReturnValue<'s>,
+            args: FunctionCallbackArguments<'s>,
+            mut place: ReturnValue<'s>,
         ) {
-            let mut call = |$scope: &mut PinScope<'s, '_>| -> Result<(), Failure> {
+            fn body<'s>(
+                $scope: &mut PinScope<'s, '_>,
+                $args: &FunctionCallbackArguments<'s>,
+                $place: &mut ReturnValue<'s>,
+            ) -> Result<(), Failure> {
                 $($body)*
                 Ok(())
-            };
-            if let Err(failure) = call(scope) {
+            }
+            if let Err(failure) = body(scope, &args, &mut place) {
                 fail(scope, failure);
             }
         }
