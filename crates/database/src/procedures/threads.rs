@@ -69,7 +69,7 @@ fn run(
     }
     let (job, control) = (under_way.job(), &under_way.control);
     let mut transactions = LeasedTransactions::new(shared, job, control, None);
-    let outcome = instance.call_either(&mut transactions, &job.call());
+    let outcome = instance.call_procedure(&mut transactions, &job.call());
     under_way.control.detach();
     outcome
 }

@@ -2,6 +2,26 @@
 //!
 //! [`Reader`] borrows its input and allocates nothing; [`Encode`] appends to a buffer.
 
+/// The BSATN of structs: of their fields, in this order.
+#[macro_export]
+macro_rules! bsatn_products {
+    ($($name:ident { $($field:ident),* })*) => {$(
+        impl $crate::bsatn::Encode for $name {
+            fn encode(&self, out: &mut Vec<u8>) {
+                $($crate::bsatn::Encode::encode(&self.$field, out);)*
+            }
+        }
+
+        impl $crate::bsatn::Decode for $name {
+            fn decode(
+                r: &mut $crate::bsatn::Reader<'_>,
+            ) -> Result<Self, $crate::bsatn::DecodeError> {
+                Ok($name { $($field: $crate::bsatn::Decode::decode(r)?),* })
+            }
+        }
+    )*};
+}
+
 mod decode;
 mod encode;
 mod newtypes;

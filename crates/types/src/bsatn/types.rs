@@ -33,23 +33,7 @@ impl Decode for AlgebraicType {
     }
 }
 
-macro_rules! encode_fields {
-    ($($name:ident { $($field:ident),* })*) => {$(
-        impl Encode for $name {
-            fn encode(&self, out: &mut Vec<u8>) {
-                $(self.$field.encode(out);)*
-            }
-        }
-
-        impl Decode for $name {
-            fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
-                Ok(Self { $($field: Decode::decode(r)?),* })
-            }
-        }
-    )*};
-}
-
-encode_fields! {
+bsatn_products! {
     SumType { variants }
     ProductType { elements }
     TypePart { name, algebraic_type }
