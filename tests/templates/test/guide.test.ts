@@ -100,7 +100,8 @@ async function run(project: Project, { command, prints }: PageCommand): Promise<
   const here = command.replace("https://example.com/", `http://127.0.0.1:${port}/`);
   const output = await project.shell(here);
   const missing = missingLine(output, prints);
-  if (missing !== undefined) throw new Error(`$ ${command}\nis to print ${JSON.stringify(missing)}:\n${output}`);
+  if (missing !== undefined)
+    throw new Error(`$ ${command}\nis to print ${JSON.stringify(missing)}:\n${output}`);
 }
 
 async function saysInOrder(program: Running, prints: string[]): Promise<void> {
