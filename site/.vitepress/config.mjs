@@ -4,8 +4,6 @@ import { join } from "node:path";
 import { checkLinks, linksIntoRepository, slugify } from "./links.mjs";
 import { addressOf, checkThatAllAreThere, PAGES, ROOT, SIDEBAR } from "./pages.mjs";
 
-const SERVER_RENDERER = "../node_modules/vue/server-renderer/index.mjs";
-
 checkThatAllAreThere();
 
 export default {
@@ -30,8 +28,7 @@ export default {
     anchor: { slugify },
     config: linksIntoRepository,
   },
-  // The pages are not below this directory, and import it all the same.
-  vite: { resolve: { alias: { "vue/server-renderer": join(import.meta.dirname, SERVER_RENDERER) } } },
+  vite: { plugins: [vueOfThisDirectory()] },
   themeConfig: {
     sidebar: SIDEBAR,
     nav: [
@@ -63,4 +60,16 @@ function everythingBut() {
     "bench/*/**",
     "sdk-ts/*/**",
   ];
+}
+
+/** The pages become components of Vue, which is installed here and not where they are. */
+function vueOfThisDirectory() {
+  return {
+    name: "vue-of-this-directory",
+    enforce: "pre",
+    resolveId(id, importer, options) {
+      if (!/^vue($|\/)/.test(id) || !importer?.endsWith(".md")) return null;
+      return this.resolve(id, join(import.meta.dirname, "config.mjs"), { ...options, skipSelf: true });
+    },
+  };
 }

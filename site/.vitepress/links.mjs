@@ -2,7 +2,7 @@
 
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { dirname, join, posix } from "node:path";
-import { PAGES, ROOT } from "./pages.mjs";
+import { addressOf, PAGES, ROOT } from "./pages.mjs";
 
 const REPOSITORY = "https://github.com/lightcone-db/lightcone";
 const IMAGE = /\.(png|svg|jpg)$/;
@@ -30,9 +30,9 @@ function target(page, href) {
   if (/^[a-z]+:|^#|^\//.test(href)) return href;
   const [path, anchor] = href.split("#");
   const file = posix.join(dirname(page), decodeURI(path)).replace(/\/$/, "");
-  const index = [file, `${file}/README.md`].find((name) => pages.has(name));
-  if (index)
-    return index === file ? href : `${path.replace(/\/?$/, "/")}README.md${anchor ? `#${anchor}` : ""}`;
+  if (pages.has(file) && !file.endsWith("README.md")) return href;
+  const first = [file, `${file}/README.md`].find((name) => pages.has(name));
+  if (first) return addressOf(first) + (anchor ? `#${anchor}` : "");
   const place = join(ROOT, file);
   if (!existsSync(place)) throw new Error(`${page}: the link to ${href} leads to nothing`);
   if (IMAGE.test(file)) return href;
