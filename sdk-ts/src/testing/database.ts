@@ -6,7 +6,7 @@ import type { TestModule } from "./module";
 import { OWNER, RefusedRequest, type TestServer } from "./server";
 import { type JsonProduct, parseJson, rowOf, toJson } from "./values";
 
-/** A row by the names of its columns, with values as a client has them. */
+/** A row by the names of its columns in the database (`is_done`), with values as a client has them. */
 export type TestRow = Record<string, any>;
 
 /** What makes connections: `DbConnection` of generated bindings. */
@@ -97,7 +97,8 @@ export class TestDatabase {
 
   /**
    * Calls a reducer or procedure by its name in the database (`send_message`), also one that only the scheduler or the owner may call.
-   * The result is that of a procedure. What a reducer refuses is thrown as `SenderError`.
+   * Arguments are as for a client, with names as in the database, but for an optional one, which is `{ some: value }` or undefined. The
+   * result is that of a procedure, as JSON. What a reducer refuses is thrown as `SenderError`.
    */
   async call(name: string, args: unknown[] = [], as: TestUser = OWNER): Promise<unknown> {
     try {
