@@ -58,7 +58,8 @@ describe.each([
         } else if (step.isBackground) {
           const program = project.start(step.command);
           running.push([program, step]);
-          await program.says(step.prints[1] ?? step.prints[0]!);
+          // The last line is what a later command brings about.
+          for (const line of step.prints.slice(0, -1)) await program.says(line);
         } else {
           await run(project, step);
         }
