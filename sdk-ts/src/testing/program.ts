@@ -21,9 +21,9 @@ export interface Programs {
   server: string;
 }
 
-/** The programs: those beside `binary`, of `LIGHTCONE_BIN`, of `@lightcone/cli`, or of `PATH`. */
-export function findPrograms(binary = process.env.LIGHTCONE_BIN): Programs {
-  const cli = binary ? resolve(binary) : (ofPackage() ?? ofPath());
+/** The programs: those beside `binary`, of `LIGHTCONE_BIN`, of `@lightcone/cli` for the project in a directory, or of `PATH`. */
+export function findPrograms(binary = process.env.LIGHTCONE_BIN, directory = process.cwd()): Programs {
+  const cli = binary ? resolve(binary) : (ofPackage(directory) ?? ofPath());
   if (cli === undefined || !existsSync(cli)) {
     const where = binary ? `${binary} does not exist` : `there is neither ${CLI} nor spacetime in PATH`;
     throw new LightconeError(
@@ -39,10 +39,10 @@ export function findPrograms(binary = process.env.LIGHTCONE_BIN): Programs {
 }
 
 /** The program that `npx lightcone` runs: that of the project, or of the user's cache. */
-function ofPackage(): string | undefined {
+function ofPackage(directory: string): string | undefined {
   const cache = join(process.env.XDG_CACHE_HOME || join(homedir(), ".cache"), "lightcone", "npm");
-  const project = createRequire(join(process.cwd(), "package.json"));
-  for (const place of [process.cwd(), join(cache, sdkVersion(project))]) {
+  const project = createRequire(join(directory, "package.json"));
+  for (const place of [directory, join(cache, sdkVersion(project))]) {
     try {
       const cli = project.resolve(CLI, { paths: [place] });
       return createRequire(cli).resolve(`@lightcone/${process.platform}-${process.arch}/bin/spacetime`);

@@ -1,5 +1,8 @@
 // What `lightcone/testing` makes of the JSON of the server, what it sends, and how it waits.
 
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
 import { Identity, Timestamp } from "../../src/core";
 import { ServerKeys } from "../../src/testing/keys";
@@ -88,7 +91,26 @@ test("tokens carry subject, issuer and claims", () => {
 });
 
 test("a program that is not there is told", () => {
-  expect(() => findPrograms("/nowhere/spacetime")).toThrow(
+  expect(() => findPrograms("/nowhere/spacetime", "/")).toThrow(
     /\/nowhere\/spacetime does not exist.*\[LC0858\]/s,
   );
+});
+
+test("the program is that of the project's @lightcone/cli, also where a package manager nests it", () => {
+  const project = mkdtempSync(join(tmpdir(), "lightcone-project-"));
+  const write = (path: string, text: string): string => {
+    const file = join(project, "node_modules/@lightcone", path);
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, text);
+    return file;
+  };
+  write("cli/package.json", '{ "name": "@lightcone/cli", "type": "module", "exports": "./index.js" }');
+  write("cli/index.js", "");
+  const platform = `cli/node_modules/@lightcone/${process.platform}-${process.arch}`;
+  write(`${platform}/package.json`, "{}");
+  const cli = write(`${platform}/bin/spacetime`, "");
+  expect(() => findPrograms("", project)).toThrow(/spacetimedb-standalone is not beside/);
+  const server = write(`${platform}/bin/spacetimedb-standalone`, "");
+  expect(findPrograms("", project)).toEqual({ cli, server });
+  rmSync(project, { recursive: true });
 });
