@@ -133,7 +133,7 @@ test("another version keeps the rows", async () => {
   expect(await database.sql("SELECT level FROM thing")).toEqual([{ level: 7 }]);
 });
 
-test("a database is gone when its test is over, and costs milliseconds", async () => {
+test("a database is gone when its test is over, and takes a fraction of a second", async () => {
   const database = await things.publish();
   await database.drop();
   await expect(database.sql("SELECT * FROM thing")).rejects.toThrow();
