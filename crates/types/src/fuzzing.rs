@@ -53,10 +53,13 @@ pub fn fuzz_type(data: &[u8]) {
             assert!(Typespace::EMPTY.resolve(&resolved).is_ok());
         }
     }
+    let ty = json::META_TYPESPACE.into();
     let mut text = String::new();
-    json::typespace_to_json(&typespace, &mut text);
-    match json::typespace_from_json(&text) {
-        Ok(back) => assert_eq!(back, typespace),
+    json::description_to_json(&json::META_TYPES, &ty, &typespace, &mut text);
+    let back = json::parse(&text)
+        .and_then(|node| json::description_from_node(&json::META_TYPES, &ty, &node));
+    match back {
+        Ok(back) => assert_eq!(typespace, back),
         Err(error) => assert_eq!(error.message(), "recursion limit exceeded"),
     }
 }
@@ -73,7 +76,10 @@ pub fn fuzz_json(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(r.remaining()) else {
         return;
     };
-    let _ = json::type_from_json(text);
+    if let Ok(node) = json::parse(text) {
+        let ty = json::META_ALGEBRAIC_TYPE.into();
+        let _ = json::description_from_node::<AlgebraicType>(&json::META_TYPES, &ty, &node);
+    }
     let Ok(value) = json::value_from_json(&typespace, &ty, text) else {
         return;
     };
