@@ -53,10 +53,10 @@ pub fn fuzz_type(data: &[u8]) {
             assert!(Typespace::EMPTY.resolve(&resolved).is_ok());
         }
     }
-    let ty = json::META_TYPESPACE.into();
+    let ty = AlgebraicType::from(json::META_TYPESPACE);
     let mut text = String::new();
     json::description_to_json(&json::META_TYPES, &ty, &typespace, &mut text);
-    let back = json::parse(&text)
+    let back: Result<Typespace, _> = json::parse(&text)
         .and_then(|node| json::description_from_node(&json::META_TYPES, &ty, &node));
     match back {
         Ok(back) => assert_eq!(typespace, back),
@@ -77,7 +77,7 @@ pub fn fuzz_json(data: &[u8]) {
         return;
     };
     if let Ok(node) = json::parse(text) {
-        let ty = json::META_ALGEBRAIC_TYPE.into();
+        let ty = AlgebraicType::from(json::META_ALGEBRAIC_TYPE);
         let _ = json::description_from_node::<AlgebraicType>(&json::META_TYPES, &ty, &node);
     }
     let Ok(value) = json::value_from_json(&typespace, &ty, text) else {
