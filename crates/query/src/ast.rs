@@ -2,21 +2,13 @@
 
 use crate::lexer::Comparison;
 
-/// A literal as written (08 §4).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Literal {
-    Bool(bool),
-    /// The text that is converted to the type of the column it meets: a number with its sign, the content of a string,
-    /// the digits of a hex literal.
-    Text(String),
-}
-
 /// Position of an [`Expression`] in its [`Expressions`].
 pub(crate) type ExpressionId = u32;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Expression {
-    Literal(Literal),
+    /// Converted to the type of the column that it meets.
+    Literal(Value),
     /// `:sender`
     Sender,
     Column(ColumnName),
@@ -101,25 +93,22 @@ pub(crate) enum Function {
 }
 
 impl Function {
+    const NAMES: [(Function, &'static str); 5] = [
+        (Function::Count, "count"),
+        (Function::Sum, "sum"),
+        (Function::Min, "min"),
+        (Function::Max, "max"),
+        (Function::Avg, "avg"),
+    ];
+
     pub fn of(name: &str) -> Option<Function> {
-        Some(match name.to_ascii_lowercase().as_str() {
-            "count" => Function::Count,
-            "sum" => Function::Sum,
-            "min" => Function::Min,
-            "max" => Function::Max,
-            "avg" => Function::Avg,
-            _ => return None,
-        })
+        let is_it = |(_, known): &&(Function, &str)| known.eq_ignore_ascii_case(name);
+        let found = Function::NAMES.iter().find(is_it);
+        found.map(|(function, _)| *function)
     }
 
     pub fn name(self) -> &'static str {
-        match self {
-            Function::Count => "count",
-            Function::Sum => "sum",
-            Function::Min => "min",
-            Function::Max => "max",
-            Function::Avg => "avg",
-        }
+        Function::NAMES[self as usize].1
     }
 }
 
@@ -136,14 +125,10 @@ impl AggregateName {
         let function = self.function.name();
         match &self.column {
             None => format!("{function}(*)"),
-            Some(ColumnName {
-                relation: None,
-                name,
-            }) => format!("{function}({name})"),
-            Some(ColumnName {
-                relation: Some(relation),
-                name,
-            }) => format!("{function}({relation}.{name})"),
+            Some(ColumnName { relation, name }) => {
+                let relation = relation.iter().map(|relation| format!("{relation}."));
+                format!("{function}({}{name})", relation.collect::<String>())
+            }
         }
     }
 }
@@ -201,11 +186,11 @@ pub(crate) enum ValueKind {
     Hex,
 }
 
-/// A literal that is to become the value of a column or variable.
+/// A literal as written (08 §4).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Value {
     pub kind: ValueKind,
-    /// As [`Literal::Text`]; `TRUE` or `FALSE` of a Bool.
+    /// A number with its sign, the content of a string, the digits of a hex literal; `TRUE` or `FALSE` of a Bool.
     pub text: String,
 }
 

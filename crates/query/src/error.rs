@@ -18,6 +18,9 @@ pub const SUBQUERY_DEPTH_MAX: usize = 8;
 /// A query has at most so many subqueries.
 pub const SUBQUERIES_MAX: usize = 64;
 
+/// What a text is, unless it is refused.
+pub(crate) type Result<T, E = SqlError> = std::result::Result<T, E>;
+
 /// Why a query text was refused. `Display` is the text that the client gets (08 §7).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

@@ -7,7 +7,7 @@ use std::ops::Range;
 use lightcone_types::{AlgebraicType, IntegerType};
 
 use crate::catalog::{Caller, Catalog};
-use crate::error::{SqlError, QUERY_BYTES_MAX};
+use crate::error::{Result, SqlError, QUERY_BYTES_MAX};
 use crate::lexer::{lex, Kind};
 use crate::plan::{compile_postgresql, Statement};
 
@@ -41,7 +41,7 @@ impl ParameterText {
     ///
     /// # Errors
     /// The text has no tokens that end, it is too long, or it has too many parameters.
-    pub fn read(text: String) -> Result<ParameterText, SqlError> {
+    pub fn read(text: String) -> Result<ParameterText> {
         if text.len() > QUERY_BYTES_MAX {
             return Err(too_long(&text));
         }
@@ -124,7 +124,7 @@ impl ParameterText {
         &self,
         catalog: &dyn Catalog,
         caller: &Caller,
-    ) -> Result<(Vec<AlgebraicType>, Statement), SqlError> {
+    ) -> Result<(Vec<AlgebraicType>, Statement)> {
         let mut types = vec![AlgebraicType::String; self.count];
         let mut literals: Vec<String> = (0..self.count).map(unknown_literal).collect();
         for place in self.places.iter().filter(|place| place.is_count) {

@@ -207,8 +207,7 @@ impl Run {
         steps: &mut usize,
         visit: &mut impl FnMut(&[u8]) -> bool,
     ) -> Result<Progress, ExecuteError> {
-        let of_fragment = fragment.tables.iter().map(|schema| tables.table(schema.id));
-        let Some(tables) = of_fragment.collect::<Option<Vec<_>>>() else {
+        let Some(tables) = fragment.read(tables) else {
             self.phase = Phase::Matches(number + 1);
             return Ok(Progress::Done);
         };

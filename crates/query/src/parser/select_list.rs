@@ -2,12 +2,12 @@
 
 use super::{Language, Parser};
 use crate::ast::{AggregateName, ColumnItem, Function, Projection, SelectItem, Shape};
-use crate::error::SqlError;
+use crate::error::{Result, SqlError};
 use crate::lexer::Kind;
 use crate::words;
 
 impl Parser<'_> {
-    pub(super) fn projection(&mut self) -> Result<Projection, SqlError> {
+    pub(super) fn projection(&mut self) -> Result<Projection> {
         let mut items = Vec::new();
         let mut wildcards = Vec::new();
         let mut count = 0usize;
@@ -40,7 +40,7 @@ impl Parser<'_> {
         projection: Projection,
         shape: &Shape,
         start: usize,
-    ) -> Result<Projection, SqlError> {
+    ) -> Result<Projection> {
         let Projection::Items(mut items) = projection else {
             return Ok(projection);
         };
@@ -80,7 +80,7 @@ impl Parser<'_> {
         (start..self.at).find(is_function).unwrap_or(start)
     }
     /// `relation.*`, if that is what stands here.
-    fn relation_star(&mut self) -> Result<Option<String>, SqlError> {
+    fn relation_star(&mut self) -> Result<Option<String>> {
         let start = self.at;
         let mut ahead = 0;
         while matches!(self.kind_after(ahead), Kind::Word | Kind::QuotedWord)
@@ -109,7 +109,7 @@ impl Parser<'_> {
     }
 
     /// A function call as a select item, with its alias.
-    fn aggregate(&mut self) -> Result<(AggregateName, String), SqlError> {
+    fn aggregate(&mut self) -> Result<(AggregateName, String)> {
         let start = self.at;
         let name = self.aggregate_name();
         if name.is_err() {
@@ -144,7 +144,7 @@ impl Parser<'_> {
     }
 
     /// `COUNT(*)`, or one of the aggregates of a column.
-    pub(crate) fn aggregate_name(&mut self) -> Result<AggregateName, SqlError> {
+    pub(crate) fn aggregate_name(&mut self) -> Result<AggregateName> {
         let start = self.at;
         let function = Function::of(&self.word()?);
         let is_star = self.kind_after(1) == Kind::Star && self.kind_after(2) == Kind::CloseParen;
@@ -166,7 +166,7 @@ impl Parser<'_> {
         }
     }
 
-    fn column_item(&mut self) -> Result<ColumnItem, SqlError> {
+    fn column_item(&mut self) -> Result<ColumnItem> {
         let start = self.at;
         let starts_expression = self.is_one_of(words::VALUE_FUNCTIONS)
             || self.is_one_of(words::SPECIAL_EXPRESSIONS)
@@ -199,7 +199,7 @@ impl Parser<'_> {
             || self.is_one_of(words::NO_COLUMN_ALIAS)
     }
 
-    fn column_alias(&mut self) -> Result<Option<String>, SqlError> {
+    fn column_alias(&mut self) -> Result<Option<String>> {
         if self.take_word("AS") {
             return self.word().map(Some);
         }
