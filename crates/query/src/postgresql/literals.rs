@@ -2,6 +2,8 @@
 
 use lightcone_types::{AlgebraicType, SpecialProduct};
 
+use crate::literal::is_number;
+
 /// Do values of a type have literals of our language?
 pub fn has_literal(ty: &AlgebraicType) -> bool {
     use AlgebraicType as T;
@@ -61,17 +63,4 @@ fn with_offset(text: &str) -> String {
         Some(at) if of_time.len() - at == 3 => format!("{text}:00"),
         Some(_) => text.to_owned(),
     }
-}
-
-/// `[+-] D+ [. D*] [e [+-] D+]`
-pub fn is_number(text: &str) -> bool {
-    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
-    let (mantissa, exponent) = match unsigned.split_once(['e', 'E']) {
-        Some((mantissa, exponent)) => (mantissa, Some(exponent)),
-        None => (unsigned, None),
-    };
-    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, "0"));
-    let exponent = exponent.map(|e| e.strip_prefix(['+', '-']).unwrap_or(e));
-    digits(whole) && digits(fraction) && exponent.is_none_or(digits)
 }

@@ -7,7 +7,6 @@ use lightcone_types::{AlgebraicType, AlgebraicValue};
 
 use super::formats::{write, Format};
 use super::literals::write_literal;
-use super::types::is_simple_enum;
 use crate::literal::literal_value;
 
 /// A value that keeps its type: a time, an identity, bytes, a number that is too large for others.
@@ -39,7 +38,7 @@ impl Stored {
 
 /// The value that a text denotes. None: it denotes none of this type.
 pub fn typed(text: &str, ty: &AlgebraicType) -> Option<AlgebraicValue> {
-    if is_simple_enum(ty) {
+    if ty.is_simple_enum() {
         let mut variants = ty.as_sum()?.variants.iter();
         let tag = variants.position(|variant| variant.name() == Some(text))?;
         return Some(AlgebraicValue::enum_tag(tag.try_into().ok()?));
