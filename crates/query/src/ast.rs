@@ -194,24 +194,20 @@ pub(crate) struct Value {
     pub text: String,
 }
 
-/// A statement that changes rows, as written.
+/// A statement that changes rows of a table, as written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Write {
-    Insert {
-        table: String,
-        columns: Option<Vec<String>>,
-        rows: Vec<Vec<Value>>,
-    },
-    Update {
-        table: String,
-        /// Columns, dot-joined if they were qualified, and their values.
-        assignments: Vec<(String, Value)>,
-        condition: Option<Expressions>,
-    },
-    Delete {
-        table: String,
-        condition: Option<Expressions>,
-    },
+pub(crate) struct Write {
+    pub table: String,
+    pub change: Change,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// Columns and tuples.
+    Insert(Option<Vec<String>>, Vec<Vec<Value>>),
+    /// Columns, dot-joined if they were qualified, with their values, and a condition.
+    Update(Vec<(String, Value)>, Option<Expressions>),
+    Delete(Option<Expressions>),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -229,8 +229,6 @@ impl Node {
 
 /// A comparison of a column with a constant that must hold.
 pub(crate) struct ConstantConjunct<'c> {
-    /// Position among the conjuncts.
-    pub position: usize,
     pub column: ColumnAt,
     pub test: Test,
     pub constant: &'c Constant,
@@ -390,10 +388,8 @@ impl Condition {
     ) -> impl Iterator<Item = ConstantConjunct<'c>> {
         conjuncts
             .iter()
-            .enumerate()
-            .filter_map(|(position, id)| match &self.nodes[*id as usize] {
+            .filter_map(|id| match &self.nodes[*id as usize] {
                 Node::ColumnConstant(column, test, constant) => Some(ConstantConjunct {
-                    position,
                     column: *column,
                     test: *test,
                     constant,

@@ -176,12 +176,4 @@ impl SqlError {
             _ => false,
         }
     }
-
-    /// The message of a `SubscriptionError`: this text and the query it is about (08 §7.1).
-    pub fn to_subscription_message(&self, sql: &str) -> String {
-        match self {
-            SqlError::EmptySubscription => self.to_string(),
-            _ => format!("{self}, executing: `{sql}`"),
-        }
-    }
 }

@@ -13,12 +13,8 @@ pub(crate) struct Sum<B>(Kind<B>);
 enum Kind<B> {
     Count(u64),
     /// Of so many values.
-    Total {
-        total: Total,
-        scalar: Scalar,
-        count: u64,
-        is_average: bool,
-    },
+    Total(Total, Scalar, u64),
+    Average(Total, Scalar, u64),
     Best(B),
 }
 
@@ -35,17 +31,11 @@ pub(crate) trait Best {
 impl<B: Best> Sum<B> {
     /// Those of a group without rows.
     pub fn empty(grouping: &Grouping) -> Vec<Sum<B>> {
-        let total = |scalar, is_average| Kind::Total {
-            total: Total::empty(scalar),
-            scalar,
-            count: 0,
-            is_average,
-        };
         let sums = grouping.aggregates().map(|(aggregate, _)| {
             Sum(match aggregate {
                 Aggregate::Count => Kind::Count(0),
-                Aggregate::Sum(scalar) => total(scalar, false),
-                Aggregate::Average(scalar) => total(scalar, true),
+                Aggregate::Sum(scalar) => Kind::Total(Total::empty(scalar), scalar, 0),
+                Aggregate::Average(scalar) => Kind::Average(Total::empty(scalar), scalar, 0),
                 Aggregate::Min(_) => Kind::Best(B::new(false)),
                 Aggregate::Max(_) => Kind::Best(B::new(true)),
             })
@@ -58,12 +48,7 @@ impl<B: Best> Sum<B> {
     pub fn count(&mut self, value: &[u8], comes: bool) -> Option<&mut B> {
         let count = match &mut self.0 {
             Kind::Count(count) => count,
-            Kind::Total {
-                total,
-                scalar,
-                count,
-                ..
-            } => {
+            Kind::Total(total, scalar, count) | Kind::Average(total, scalar, count) => {
                 total.count(*scalar, value, comes);
                 count
             }
@@ -80,7 +65,7 @@ impl<B: Best> Sum<B> {
     pub fn memory_bytes(&self) -> usize {
         let heap = match &self.0 {
             Kind::Count(_) => 0,
-            Kind::Total { scalar, .. } => Total::heap_bytes(*scalar),
+            Kind::Total(_, scalar, _) | Kind::Average(_, scalar, _) => Total::heap_bytes(*scalar),
             Kind::Best(best) => best.heap_bytes(),
         };
         size_of::<Sum<B>>() + heap
@@ -89,7 +74,7 @@ impl<B: Best> Sum<B> {
     fn push(&self, is_optional: bool, out: &mut Vec<u8>) {
         let is_none = match &self.0 {
             Kind::Count(_) => false,
-            Kind::Total { count, .. } => *count == 0,
+            Kind::Total(.., count) | Kind::Average(.., count) => *count == 0,
             Kind::Best(best) => best.value().is_none(),
         };
         if is_optional {
@@ -98,13 +83,10 @@ impl<B: Best> Sum<B> {
         match &self.0 {
             _ if is_none => {}
             Kind::Count(count) => out.extend_from_slice(&count.to_le_bytes()),
-            Kind::Total {
-                total,
-                count,
-                is_average: true,
-                ..
-            } => out.extend_from_slice(&total.average(*count).to_le_bytes()),
-            Kind::Total { total, .. } => total.push(out),
+            Kind::Total(total, ..) => total.push(out),
+            Kind::Average(total, _, count) => {
+                out.extend_from_slice(&total.average(*count).to_le_bytes());
+            }
             Kind::Best(best) => out.extend_from_slice(best.value().unwrap_or_default()),
         }
     }

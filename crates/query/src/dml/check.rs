@@ -8,7 +8,7 @@ use lightcone_types::{AlgebraicType, ColId, SpecialProduct};
 
 use super::write_plan::{NewValue, RowChange, Targets, WritePlan};
 use crate::ast::{
-    Expressions, Projection, Select, Shape, Statement, TableRef, Value, ValueKind, Write,
+    Change, Expressions, Projection, Select, Shape, Statement, TableRef, Value, ValueKind, Write,
 };
 use crate::block::Names;
 use crate::catalog::Caller;
@@ -27,37 +27,24 @@ const U64_TAG: u8 = 8;
 
 /// Checks a statement that changes rows, last whether the caller may.
 pub(crate) fn plan_write(text: &str, write: Write, names: Names<'_>) -> Result<WritePlan> {
-    let (table, change) = match write {
-        Write::Insert {
-            table: name,
-            columns,
-            rows,
-        } => {
-            let table = target(&name, names)?;
+    let name = write.table;
+    let table = target(&name, names)?;
+    let change = match write.change {
+        Change::Insert(columns, rows) => {
             let order = column_order(&name, &table, columns)?;
             let rows = rows
                 .iter()
                 .map(|row| encode_row(&name, &table, &order, row));
-            let rows = rows.collect::<Result<_, _>>()?;
-            (table, RowChange::Insert(rows))
+            RowChange::Insert(rows.collect::<Result<_>>()?)
         }
-        Write::Update {
-            table: name,
-            assignments,
-            condition,
-        } => {
-            let table = target(&name, names)?;
+        Change::Update(assignments, condition) => {
             let values = assigned(&name, &table, &assignments)?;
             let rows = rows_of(text, name, condition, names)?;
-            (table, RowChange::Update { rows, values })
+            RowChange::Update { rows, values }
         }
-        Write::Delete {
-            table: name,
-            condition,
-        } => {
-            let table = target(&name, names)?;
+        Change::Delete(condition) => {
             let rows = rows_of(text, name, condition, names)?;
-            (table, RowChange::Delete { rows })
+            RowChange::Delete { rows }
         }
     };
     require_owner(names.caller)?;

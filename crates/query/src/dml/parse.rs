@@ -1,6 +1,6 @@
 //! Tokens to statements that write (08 §5.3).
 
-use crate::ast::{Expressions, Statement, Value, Write};
+use crate::ast::{Change, Expressions, Statement, Value, Write};
 use crate::error::{Result, SqlError};
 use crate::lexer::{Comparison, Kind};
 use crate::parser::Parser;
@@ -48,11 +48,8 @@ impl Parser<'_> {
         }
         let rows = self.list(Self::tuple)?;
         self.nothing_follows(start)?;
-        Ok(Write::Insert {
-            table,
-            columns,
-            rows,
-        })
+        let change = Change::Insert(columns, rows);
+        Ok(Write { table, change })
     }
 
     /// `( word { "," word } )`, or `()`.
@@ -105,11 +102,8 @@ impl Parser<'_> {
         }
         let assignments = self.list(Self::assignment)?;
         let condition = self.rows_of_target(start)?;
-        Ok(Write::Update {
-            table,
-            assignments,
-            condition,
-        })
+        let change = Change::Update(assignments, condition);
+        Ok(Write { table, change })
     }
 
     fn assignment(&mut self) -> Result<(String, Value)> {
@@ -146,8 +140,8 @@ impl Parser<'_> {
             }
             _ => {}
         }
-        let condition = self.rows_of_target(start)?;
-        Ok(Write::Delete { table, condition })
+        let change = Change::Delete(self.rows_of_target(start)?);
+        Ok(Write { table, change })
     }
 
     /// The table that is written to.
