@@ -70,10 +70,7 @@ pub(crate) enum Projection {
     Star,
     /// `relation.*`
     RelationStar(String),
-    Columns(Vec<ColumnItem>),
-    /// `COUNT(*) AS alias`
-    Count(String),
-    /// Columns and aggregates in any number. Not of the reference's language.
+    /// Columns and aggregates. The reference's language has only columns, or `COUNT(*) AS alias`.
     Items(Vec<SelectItem>),
 }
 

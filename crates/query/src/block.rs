@@ -5,7 +5,7 @@ use std::sync::Arc;
 use lightcone_schema::{TableSchema, ViewSchema};
 use lightcone_types::{view_args_hash, ColId, IntegerType};
 
-use crate::ast::{Projection, Select};
+use crate::ast::{Projection, Select, SelectItem};
 use crate::catalog::{may_read, Caller, Catalog};
 use crate::check::{check_join, check_with_subqueries, CheckedSubquery};
 use crate::condition::{ColumnAt, Condition, Constant, SenderAs};
@@ -121,9 +121,12 @@ impl Names<'_> {
         let relations = scope.first()..scope.first() + joined as u16;
         let Block { condition, .. } = self.check_block(select, scope, outer)?;
         let column = match &select.projection {
-            Projection::Columns(items) => {
+            Projection::Items(items) => {
                 let mut columns = Vec::with_capacity(items.len());
                 for item in items {
+                    let SelectItem::Column(item) = item else {
+                        return Err(SqlError::Subquery("subqueries have no aggregates"));
+                    };
                     columns.push(scope.column(&item.column)?.at);
                 }
                 match columns[..] {
@@ -135,9 +138,6 @@ impl Names<'_> {
             Projection::RelationStar(relation) => {
                 scope.relation(relation)?;
                 None
-            }
-            Projection::Count(_) | Projection::Items(_) => {
-                return Err(SqlError::Subquery("subqueries have no aggregates"))
             }
         };
         scope.close();

@@ -229,6 +229,8 @@ impl Node {
 
 /// A comparison of a column with a constant that must hold.
 pub(crate) struct ConstantConjunct<'c> {
+    /// Position among the conjuncts.
+    pub position: usize,
     pub column: ColumnAt,
     pub test: Test,
     pub constant: &'c Constant,
@@ -386,17 +388,17 @@ impl Condition {
         &'c self,
         conjuncts: &'c [NodeId],
     ) -> impl Iterator<Item = ConstantConjunct<'c>> {
-        conjuncts
-            .iter()
-            .filter_map(|id| match &self.nodes[*id as usize] {
-                Node::ColumnConstant(column, test, constant) => Some(ConstantConjunct {
-                    column: *column,
-                    test: *test,
-                    constant,
-                    is_bytewise: !is_float_zero(test.scalar, constant),
-                }),
-                _ => None,
-            })
+        let conjuncts = conjuncts.iter().enumerate();
+        conjuncts.filter_map(|(position, id)| match &self.nodes[*id as usize] {
+            Node::ColumnConstant(column, test, constant) => Some(ConstantConjunct {
+                position,
+                column: *column,
+                test: *test,
+                constant,
+                is_bytewise: !is_float_zero(test.scalar, constant),
+            }),
+            _ => None,
+        })
     }
 
     /// `column = constant` conjuncts. A float zero is left out, as the two zeros are equal and encoded differently.

@@ -264,7 +264,7 @@ impl Parser<'_> {
         if is_ad_hoc {
             self.grouping(&mut shape)?;
         }
-        let projection = self.grouped(projection, &shape, projection_at)?;
+        self.check_items(&projection, &shape, projection_at)?;
         if self.is_one_of("GROUP HAVING WINDOW QUALIFY CLUSTER DISTRIBUTE SORT LATERAL") {
             return Err(self.unsupported_as(start, SqlError::UnsupportedSelect));
         }

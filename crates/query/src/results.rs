@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lightcone_table::{RowLayout, Tables};
-use lightcone_types::Identity;
+use lightcone_types::{AlgebraicType, Identity};
 
 use crate::collect::{Groups, Memory, Seen, Sorter};
 use crate::condition::ColumnAt;
@@ -447,9 +447,7 @@ impl Outlet {
         &mut self,
         query: &Query,
         shown: usize,
-        read: impl Fn(
-            crate::condition::ColumnAt,
-        ) -> Option<(&'v lightcone_types::AlgebraicType, &'v [u8])>,
+        read: impl Fn(ColumnAt) -> Option<(&'v AlgebraicType, &'v [u8])>,
         visit: &mut impl FnMut(&[u8]) -> bool,
     ) -> Result<bool, ExecuteError> {
         if self.sorter.is_some() {

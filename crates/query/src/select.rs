@@ -6,7 +6,7 @@ use std::sync::Arc;
 use lightcone_schema::{ColumnSchema, TableSchema};
 use lightcone_types::{AlgebraicType, ColId};
 
-use crate::ast::{self, Select};
+use crate::ast::{self, Function, Projection, Select, SelectItem, Shape};
 use crate::block::{Block, Names};
 use crate::condition::ColumnAt;
 use crate::error::{Result, SqlError};
@@ -23,7 +23,7 @@ pub(crate) fn check_select(text: &str, select: &Select, names: Names<'_>) -> Res
     let mut outer = Vec::new();
     let Block { condition, joins } = names.check_block(select, &mut scope, &mut outer)?;
     let (plain, items) = match &select.projection {
-        ast::Projection::Items(items) => (None, &items[..]),
+        Projection::Items(items) if is_grouped(items, &select.shape) => (None, &items[..]),
         projection => (Some(check_output(projection, &scope)?), &[][..]),
     };
     let shape::Checked { output, mut order } = check_shape(&select.shape, plain, items, &scope)?;
@@ -109,11 +109,22 @@ pub(crate) fn compile_rule(text: &str, names: Names<'_>) -> Result<Fragment> {
     })
 }
 
-fn check_output(projection: &ast::Projection, scope: &Scope) -> Result<Output> {
+/// Are items, of rows in groups, more than the reference's language has?
+fn is_grouped(items: &[SelectItem], shape: &Shape) -> bool {
+    let is_count = match items {
+        [SelectItem::Aggregate(of, _)] => of.function == Function::Count && of.column.is_none(),
+        _ => false,
+    };
+    let is_column = |item: &SelectItem| matches!(item, SelectItem::Column(_));
+    let is_plain = is_count && !shape.distinct || items.iter().all(is_column);
+    !is_plain || !shape.group_by.is_empty() || shape.having.is_some()
+}
+
+fn check_output(projection: &Projection, scope: &Scope) -> Result<Output> {
     match projection {
-        ast::Projection::Star if scope.joined_count() > 1 => Err(SqlError::WildcardOnJoin),
-        ast::Projection::Star => Ok(Output::Row(0)),
-        ast::Projection::RelationStar(relation) => {
+        Projection::Star if scope.joined_count() > 1 => Err(SqlError::WildcardOnJoin),
+        Projection::Star => Ok(Output::Row(0)),
+        Projection::RelationStar(relation) => {
             let relation = scope.relation(relation)? as u16;
             if !scope.is_optional(relation) {
                 return Ok(Output::Row(relation));
@@ -125,12 +136,14 @@ fn check_output(projection: &ast::Projection, scope: &Scope) -> Result<Output> {
             };
             Ok(Output::Columns(columns.map(column).collect()))
         }
-        ast::Projection::Count(alias) => Ok(Output::Count(alias.clone())),
-        ast::Projection::Items(_) => unreachable!("groups are checked elsewhere"),
-        ast::Projection::Columns(items) => {
+        Projection::Items(items) => {
             let mut names = HashSet::new();
             let mut columns = Vec::with_capacity(items.len());
             for item in items {
+                let item = match item {
+                    SelectItem::Column(item) => item,
+                    SelectItem::Aggregate(_, alias) => return Ok(Output::Count(alias.clone())),
+                };
                 let column = scope.column(&item.column)?;
                 let name = item.alias.as_ref().unwrap_or(&item.column.name);
                 if !names.insert(name) {

@@ -74,6 +74,28 @@ impl SelectPlan {
         }
     }
 
+    /// What is left of the predicate for rows that were found by the [`equalities`](Self::equalities) of these columns.
+    pub fn residual(&self, handled: &[ColId]) -> Option<Predicate> {
+        let mut dropped = HashSet::new();
+        for equality in first_equalities(&self.condition) {
+            if handled.contains(&equality.column.column) {
+                dropped.insert(equality.position);
+            }
+        }
+        if dropped.is_empty() {
+            return self.predicate.clone();
+        }
+        let kept = self
+            .condition
+            .conjuncts
+            .iter()
+            .enumerate()
+            .filter(|(position, _)| !dropped.contains(position));
+        let kept: Vec<_> = kept.map(|(_, conjunct)| *conjunct).collect();
+        PredicateCompiler::new(&self.condition, vec![&RowLayout::of(&self.table.columns)])
+            .compile(&kept)
+    }
+
     pub(crate) fn condition(&self) -> &Condition {
         &self.condition
     }

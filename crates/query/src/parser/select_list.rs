@@ -34,41 +34,22 @@ impl Parser<'_> {
         }
     }
 
-    /// A list of items as what it is in the reference's language, if it is something there.
-    pub(super) fn grouped(
+    /// A column beside an aggregate must be one of the groups'.
+    pub(super) fn check_items(
         &self,
-        projection: Projection,
+        projection: &Projection,
         shape: &Shape,
         start: usize,
-    ) -> Result<Projection> {
-        let Projection::Items(mut items) = projection else {
-            return Ok(projection);
+    ) -> Result<()> {
+        let Projection::Items(items) = projection else {
+            return Ok(());
         };
         let is_column = |item: &SelectItem| matches!(item, SelectItem::Column(_));
-        let is_grouped = !shape.group_by.is_empty() || shape.having.is_some();
-        if !is_grouped && items.iter().all(is_column) {
-            let column = |item| match item {
-                SelectItem::Column(column) => Some(column),
-                SelectItem::Aggregate(..) => None,
-            };
-            return Ok(Projection::Columns(
-                items.into_iter().filter_map(column).collect(),
-            ));
+        let is_grouped = shape.having.is_some() || !items.iter().all(is_column);
+        match is_grouped && shape.group_by.is_empty() && items.iter().any(is_column) {
+            true => Err(self.unsupported_projection(self.first_aggregate(start))),
+            false => Ok(()),
         }
-        let is_only_count = |item: &SelectItem| {
-            matches!(item, SelectItem::Aggregate(aggregate, _)
-                if aggregate.function == Function::Count && aggregate.column.is_none())
-        };
-        if !is_grouped && items.len() == 1 && is_only_count(&items[0]) && !shape.distinct {
-            if let Some(SelectItem::Aggregate(_, alias)) = items.pop() {
-                return Ok(Projection::Count(alias));
-            }
-        }
-        // A column beside an aggregate must be one of the groups'.
-        if shape.group_by.is_empty() && items.iter().any(is_column) {
-            return Err(self.unsupported_projection(self.first_aggregate(start)));
-        }
-        Ok(Projection::Items(items))
     }
 
     /// Where the first aggregate of a select list begins.

@@ -50,7 +50,7 @@ impl Parser<'_> {
             return None;
         }
         self.advance();
-        Some(Projection::Columns(Vec::new()))
+        Some(Projection::Items(Vec::new()))
     }
 
     /// Refuses the clauses that a subquery does not have.
