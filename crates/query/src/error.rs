@@ -163,6 +163,12 @@ pub enum SqlError {
 }
 
 impl SqlError {
+    /// A text is longer than any may be.
+    pub fn too_long(text: &str) -> SqlError {
+        let prefix = text.chars().take(120).collect();
+        SqlError::TooLong { prefix }
+    }
+
     /// It is refused in every language that has it: for its size, or as a value that the column cannot have.
     pub fn is_final(&self) -> bool {
         match self {

@@ -43,7 +43,7 @@ impl ParameterText {
     /// The text has no tokens that end, it is too long, or it has too many parameters.
     pub fn read(text: String) -> Result<ParameterText> {
         if text.len() > QUERY_BYTES_MAX {
-            return Err(too_long(&text));
+            return Err(SqlError::too_long(&text));
         }
         let mut places = Vec::new();
         let mut is_count = false;
@@ -133,7 +133,7 @@ impl ParameterText {
         }
         loop {
             let text = self.with_literals_within(&literals, QUERY_BYTES_MAX);
-            let text = text.ok_or_else(|| too_long(&self.text))?;
+            let text = text.ok_or_else(|| SqlError::too_long(&self.text))?;
             let refused = match compile_postgresql(&text, catalog, caller) {
                 Ok(statement) => return Ok((types, statement)),
                 Err(error) => error,
@@ -151,11 +151,6 @@ impl ParameterText {
             literals[parameter] = literal.to_owned();
         }
     }
-}
-
-fn too_long(text: &str) -> SqlError {
-    let prefix = text.chars().take(120).collect();
-    SqlError::TooLong { prefix }
 }
 
 fn unknown_text(parameter: usize) -> String {

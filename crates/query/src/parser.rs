@@ -51,8 +51,7 @@ struct Subqueries {
 /// Parses the one statement of `text`.
 pub(crate) fn parse(text: &str, language: Language) -> Result<Statement> {
     if text.len() > QUERY_BYTES_MAX {
-        let prefix = text.chars().take(120).collect();
-        return Err(SqlError::TooLong { prefix });
+        return Err(SqlError::too_long(text));
     }
     let tokens = &lex(text)?;
     let mut parser = Parser {

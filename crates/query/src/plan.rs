@@ -13,6 +13,7 @@ use crate::error::{Result, SqlError};
 use crate::parser::{parse, Language};
 use crate::query::{Output, Query};
 use crate::select::{check_select, compile_rule};
+use crate::words::quoted;
 
 /// A checked statement.
 #[derive(Clone, Debug)]
@@ -159,9 +160,7 @@ pub fn expand_subscribe_all<'a>(
     let wanted = |schema: &&Arc<TableSchema>| {
         schema.kind == TableKind::User && !schema.is_event && may_read(schema.access, caller)
     };
-    let query = |schema: &Arc<TableSchema>| {
-        format!("SELECT * FROM \"{}\"", schema.name.replace('"', "\"\""))
-    };
+    let query = |schema: &Arc<TableSchema>| format!("SELECT * FROM {}", quoted(&schema.name));
     schemas.into_iter().filter(wanted).map(query).collect()
 }
 

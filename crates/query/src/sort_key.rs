@@ -108,7 +108,7 @@ pub(crate) fn make_canonical(ty: &AlgebraicType, value: &mut [u8]) {
             value.copy_from_slice(&f32::NAN.to_le_bytes());
         }
         Some(float) if float.is_nan() => value.copy_from_slice(&f64::NAN.to_le_bytes()),
-        Some(float) if float == 0.0 => value.fill(0),
+        Some(0.0) => value.fill(0),
         _ => {}
     }
 }

@@ -21,7 +21,7 @@ use sqlparser::ast::*;
 use self::draft::Draft;
 pub use self::draft::TableRead;
 use self::scope::{Scope, ScopeColumn};
-use self::syntax::{apart, folded, is_descending, name_of, names, parts, refuse_if, Part as _};
+use self::syntax::{apart, direction, folded, name_of, names, parts, refuse_if, Part as _};
 use super::cells::COLUMNS_MAX;
 use super::column_type::{common, Type};
 use super::failure::{state, Done, Failure};
@@ -521,11 +521,11 @@ fn output(expr: &Expr, columns: &[(String, Type)]) -> Option<usize> {
 }
 
 fn key(at: usize, by: &OrderByExpr) -> Done<SortKey> {
-    let is_descending = is_descending(by)?;
+    let (is_descending, nulls_first) = direction(by)?;
     Ok(SortKey {
         at,
         is_descending,
-        nulls_first: by.options.nulls_first.unwrap_or(is_descending),
+        nulls_first,
     })
 }
 

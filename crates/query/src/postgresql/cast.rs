@@ -99,9 +99,9 @@ impl Value {
                     }
                     _ => self.int().ok_or_else(|| wrong(&self))?,
                 };
-                let fits = match to {
-                    &Type::INT2 => i16::try_from(number).is_ok(),
-                    &Type::INT4 => i32::try_from(number).is_ok(),
+                let fits = match *to {
+                    Type::INT2 => i16::try_from(number).is_ok(),
+                    Type::INT4 => i32::try_from(number).is_ok(),
                     _ => true,
                 };
                 let number = fits.then_some(Value::Int(number));

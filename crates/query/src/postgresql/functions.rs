@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::column_type::{columns_of, common, Type};
 use super::failure::{state, Done, Failure};
 use super::value::{List, Value, ELEMENTS_MAX};
+use crate::words::quoted;
 
 /// The longest text that a function makes of several.
 const MADE_BYTES_MAX: usize = 1 << 20;
@@ -530,7 +531,7 @@ pub fn quoted_name(name: &str) -> String {
         && !name.is_empty()
     {
         true => name.to_owned(),
-        false => format!("\"{}\"", name.replace('"', "\"\"")),
+        false => quoted(name),
     }
 }
 

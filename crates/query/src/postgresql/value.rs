@@ -46,7 +46,7 @@ impl List {
     }
 
     /// The same as a row: it is not known how NULLs in it compare, where those of arrays are equal, and come last.
-    pub fn as_row(self) -> List {
+    pub fn into_row(self) -> List {
         let is_row = true;
         List { is_row, ..self }
     }
@@ -81,28 +81,21 @@ impl FromIterator<Value> for List {
     }
 }
 
-impl From<bool> for Value {
-    fn from(is: bool) -> Value {
-        Value::Bool(is)
-    }
+macro_rules! from {
+    ($($from:ty: $made:expr;)*) => {$(
+        impl From<$from> for Value {
+            fn from(from: $from) -> Value {
+                $made(from.into())
+            }
+        }
+    )*};
 }
 
-impl From<i64> for Value {
-    fn from(number: i64) -> Value {
-        Value::Int(number)
-    }
-}
-
-impl From<&str> for Value {
-    fn from(text: &str) -> Value {
-        Value::Text(text.into())
-    }
-}
-
-impl From<String> for Value {
-    fn from(text: String) -> Value {
-        Value::Text(text.into())
-    }
+from! {
+    bool: Value::Bool;
+    i64: Value::Int;
+    &str: Value::Text;
+    String: Value::Text;
 }
 
 impl<T: Into<Value>> From<Option<T>> for Value {

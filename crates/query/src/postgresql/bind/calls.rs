@@ -8,7 +8,7 @@ use super::super::functions::{aggregate, function, series};
 use super::super::plan::{self, Bound, Extra, Sorted};
 use super::expressions::Typed;
 use super::scope::Scope;
-use super::syntax::{apart, is_descending, refuse_if, Call, Part as _};
+use super::syntax::{apart, direction, refuse_if, Call, Part as _};
 use super::Binder;
 
 impl Binder<'_> {
@@ -82,8 +82,7 @@ impl Binder<'_> {
         let mut sorted = Vec::new();
         for by in order {
             let (bound, _) = self.plainly(|binder| binder.expr(&by.expr, scope))?;
-            let is_descending = is_descending(by)?;
-            let nulls_first = by.options.nulls_first.unwrap_or(is_descending);
+            let (is_descending, nulls_first) = direction(by)?;
             sorted.push((bound, is_descending, nulls_first));
         }
         Ok(sorted)

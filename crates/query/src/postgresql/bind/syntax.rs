@@ -82,13 +82,16 @@ pub(super) fn names(expr: &Expr) -> Option<&[Ident]> {
     }
 }
 
-pub(super) fn is_descending(by: &OrderByExpr) -> Done<bool> {
+/// Does an order descend, and do its NULLs come first?
+pub(super) fn direction(by: &OrderByExpr) -> Done<(bool, bool)> {
     refuse_if(by.with_fill.is_some(), "WITH FILL")?;
-    match by.options.sort {
-        None | Some(OrderBySort::Asc) => Ok(false),
-        Some(OrderBySort::Desc) => Ok(true),
-        Some(OrderBySort::Using(_)) => Err("ORDER BY USING is not supported".into()),
-    }
+    let is_descending = match by.options.sort {
+        None | Some(OrderBySort::Asc) => false,
+        Some(OrderBySort::Desc) => true,
+        Some(OrderBySort::Using(_)) => return Err("ORDER BY USING is not supported".into()),
+    };
+    let nulls_first = by.options.nulls_first.unwrap_or(is_descending);
+    Ok((is_descending, nulls_first))
 }
 
 pub(super) fn text(literal: &Value) -> Option<&str> {
@@ -215,13 +218,8 @@ impl<'e> Call<'e> {
                 expr,
                 field: CeilFloorKind::DateTimeField(DateTimeField::NoDateTime),
             } => Call::new("ceil", vec![expr]),
-            Expr::Substring {
-                expr,
-                substring_from,
-                substring_for,
-                special: _,
-                shorthand: _,
-            } => {
+            Expr::Substring { .. } => {
+                apart!(expr, Expr::Substring { expr substring_from substring_for } passing { special shorthand });
                 let rest = [substring_from.as_deref(), substring_for.as_deref()];
                 refuse_if(
                     rest[0].is_none() && rest[1].is_some(),
@@ -229,12 +227,8 @@ impl<'e> Call<'e> {
                 )?;
                 Call::new("substring", optional(expr, rest))
             }
-            Expr::Trim {
-                trim_where,
-                trim_what,
-                expr,
-                trim_characters,
-            } => {
+            Expr::Trim { .. } => {
+                apart!(expr, Expr::Trim { trim_where trim_what expr trim_characters } passing {});
                 let name = match trim_where {
                     None => "trim",
                     Some(TrimWhereField::Both) => "btrim",

@@ -9,11 +9,12 @@ use super::super::cast::literal;
 use super::super::column_type::Type;
 use super::super::failure::{state, Done, Failure};
 use super::super::plan::*;
-use super::draft::{quoted, Draft};
+use super::draft::Draft;
 use super::scope::Scope;
 use super::syntax::parts;
 use super::Binder;
 use crate::scalar::Scalar;
+use crate::words::quoted;
 
 /// Tables of the module in one question, each counted where it stands.
 const TABLES_MAX: usize = 64;

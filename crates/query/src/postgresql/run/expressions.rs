@@ -28,7 +28,7 @@ impl Runner<'_> {
     }
 
     pub(super) fn row(&self, row: &[Value]) -> Done<Value> {
-        self.list(List::from(row.to_vec()).as_row())
+        self.list(List::from(row.to_vec()).into_row())
     }
 
     pub(super) fn values(&self, list: &[Bound], env: &Env<'_>) -> Done<Vec<Value>> {
