@@ -261,6 +261,10 @@ fn casts_round_and_refuse_as_postgresql_does() {
             "3|-3|2",
         ),
         ("SELECT (1 + 1.5)::int, (1 + 1.5::float8)::int", "3|2"),
+        (
+            "SELECT sum(x), sum(x * 10) FROM (VALUES (0.1), (0.2), (0.3)) v(x)",
+            "0.6|6",
+        ),
         ("SELECT '2025-01-01'::timestamp(3)", "2025-01-01"),
     ]);
     check_refusals(
