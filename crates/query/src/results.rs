@@ -93,10 +93,7 @@ impl Run {
                 key: Vec::new(),
                 count: 0,
                 seen: query.distinct.then(Seen::default),
-                sorter: (!query.order.is_empty()).then(|| match query.is_order_of_rows() {
-                    true => Sorter::of_different_rows(),
-                    false => Sorter::default(),
-                }),
+                sorter: (!query.order.is_empty()).then(|| Sorter::new(query.is_order_of_rows())),
                 first_word: None,
                 skip: query.offset,
                 left,
