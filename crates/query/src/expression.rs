@@ -4,7 +4,7 @@ use crate::ast::{ColumnName, Expression, ExpressionId, Expressions, Value, Value
 use crate::error::{Result, SqlError};
 use crate::lexer::{unquote, Comparison, Kind};
 use crate::parser::Parser;
-use crate::words::{self, is_one_of};
+use crate::words;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Operator {
@@ -300,9 +300,8 @@ impl Parser<'_> {
             Kind::Text => (ValueKind::Text, unquote(slice, '\'')),
             Kind::HexNumber => (ValueKind::Hex, slice[2..].to_owned()),
             Kind::HexText => (ValueKind::Hex, unquote(slice, '\'')),
-            Kind::Word if is_one_of(slice, "TRUE FALSE") => {
-                (ValueKind::Bool, slice.to_ascii_uppercase())
-            }
+            Kind::Word if self.is_word("TRUE") => (ValueKind::Bool, "TRUE".to_owned()),
+            Kind::Word if self.is_word("FALSE") => (ValueKind::Bool, "FALSE".to_owned()),
             _ => return None,
         };
         self.at += usize::from(!sign.is_empty());
