@@ -24,9 +24,6 @@ use super::super::tags::{counts, tag_of, verb_of, Tags};
 use super::results::Outcome;
 use super::{Session, Stop, Transaction};
 
-/// At most so many characters of a text that is too long come back with its refusal.
-const SHOWN_CHARS_MAX: usize = 120;
-
 impl Session {
     /// A message with a statement that is run at once.
     pub(super) async fn simple_query(&mut self, text: String) -> Result<(), Stop> {
@@ -264,7 +261,6 @@ pub(super) fn check_length(text: &str) -> Result<(), Failure> {
 }
 
 pub(super) fn too_long(text: &str) -> Failure {
-    let prefix = text.chars().take(SHOWN_CHARS_MAX).collect();
-    let error = lightcone_query::SqlError::TooLong { prefix };
+    let error = lightcone_query::SqlError::too_long(text);
     of_statement(lightcone_database::SqlError::Query(error.to_string()))
 }
