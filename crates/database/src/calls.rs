@@ -52,8 +52,6 @@ pub enum CallError {
     Lifecycle(String),
     NoSuchFunction,
     ModuleGone,
-    WorkerFailed(String),
-    NotSupported(String),
     /// The server has no memory for the answer now.
     Busy(String),
     Database(String),

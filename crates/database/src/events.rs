@@ -7,12 +7,15 @@ use std::sync::Arc;
 use lightcone_host::FATAL_ERROR_TEXT;
 use lightcone_log::{LogError, LogOffset};
 use lightcone_table::DeltaBatch;
-use lightcone_types::{ConnectionId, Identity, Timestamp};
+use lightcone_types::Timestamp;
 use lightcone_wire::server;
 use tokio::sync::oneshot;
 
-use crate::outgoing::{MessageBatch, OutgoingQueue};
-use crate::peer::ConnectionNumber;
+use crate::asked::Asked;
+use crate::error::ConnectError;
+use crate::inbox::NewClient;
+use crate::outgoing::MessageBatch;
+use crate::peer::{ConnectionNumber, SetKey};
 use lightcone_live::LiveQuery;
 
 /// How a reducer call ended, as the caller sees it.
@@ -71,20 +74,13 @@ pub(crate) enum Answer {
     Gone,
 }
 
-/// A client that was let in.
-pub(crate) struct Connected {
-    pub connection: ConnectionNumber,
-    pub queue: Arc<OutgoingQueue>,
-    pub identity: Identity,
-    pub connection_id: ConnectionId,
-    pub token: Arc<str>,
-    pub confirmed: bool,
-    pub accepted: oneshot::Sender<()>,
-}
-
 /// What happened on the writer, in order. Calls are most of it, and nothing is larger than they are.
 pub(crate) enum Event {
-    Connected(Box<Connected>),
+    /// A client was let in, and hears of it when it is known here.
+    Connected {
+        client: Box<NewClient>,
+        asked: Asked<Result<(), ConnectError>>,
+    },
     Disconnected {
         connection: ConnectionNumber,
     },
@@ -101,20 +97,18 @@ pub(crate) enum Event {
         ops: Range<usize>,
     },
     Subscribed {
-        connection: ConnectionNumber,
-        query_set_id: u32,
+        set: SetKey,
         queries: Vec<Arc<LiveQuery>>,
         answer: Answer,
     },
     Unsubscribed {
-        connection: ConnectionNumber,
-        query_set_id: u32,
+        set: SetKey,
         /// None if the client was told already.
         answer: Option<Answer>,
     },
     /// The queries of these sets are others from now on, on tables that have changed. Their clients hear nothing of it.
     Resubscribed {
-        sets: Vec<(ConnectionNumber, u32, Vec<Arc<LiveQuery>>)>,
+        sets: Vec<(SetKey, Vec<Arc<LiveQuery>>)>,
     },
     /// The connection ends, and the writer knows it no more.
     Closed {

@@ -16,6 +16,7 @@
 #![forbid(unsafe_code)]
 
 mod answer;
+mod asked;
 mod backfill;
 mod budget;
 mod calls;
@@ -34,7 +35,6 @@ mod fanout;
 mod frozen;
 mod guest;
 mod handle;
-mod held;
 mod http;
 mod inbox;
 mod inbox_capacity;
@@ -49,7 +49,9 @@ mod module_log;
 mod no_schedules;
 mod open;
 mod options;
+mod outbox;
 mod outgoing;
+mod pace;
 mod peer;
 mod probe;
 mod procedures;
@@ -80,7 +82,7 @@ pub use changes::{Changes, Place};
 pub use connection::{ConnectRequest, Connection, RequestSender};
 pub use courier::{Courier, Outlet};
 pub use environment::{Alarm, Environment, Machine, Task, Work};
-pub use error::{ChangesError, ConnectError, Error, SqlError, SubmitError, UpdateError};
+pub use error::{ChangesError, ConnectError, Error, Refusal, SqlError, SubmitError, UpdateError};
 pub use handle::{DatabaseHandle, ShutdownReason};
 pub use inbox::{SqlStats, TableRows};
 pub use lightcone_host::{HttpHeader, HttpMethod, HttpRequest, HttpResponse, HttpVersion};

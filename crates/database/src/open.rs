@@ -10,22 +10,20 @@ use lightcone_host::NullConsole;
 use lightcone_log::{Frame, LocalLog, Log, LogError, LogOffset, LogOptions, MemoryLog, Recovery};
 use lightcone_schema::ViewDef;
 use lightcone_snapshot::SnapshotStore;
-use lightcone_storage::LogBounds;
 
 use self::initialize::{initialize, Initialized};
 use self::threads::Opened;
 
 pub(crate) use self::threads::clients_of;
-use crate::backfill::Resumed;
+use crate::backfill::{Failure, Resumed};
 use crate::commit::seal;
 use crate::error::Error;
 use crate::handle::DatabaseHandle;
 use crate::loads::Purpose;
 use crate::metrics::Replayed;
 use crate::module::{Program, ProgramBytes};
-use crate::module_log::{Bounds, ModuleLog, MODULE_LOGS};
 use crate::options::{DatabaseOptions, HostKind};
-use crate::procedures::ImmediateQueue;
+use crate::shared::Ground;
 
 impl DatabaseHandle {
     /// Creates a database from a program: a dry run in memory, then the real thing, durable on return (02 §13).
@@ -39,16 +37,15 @@ impl DatabaseHandle {
         kind: HostKind,
     ) -> Result<DatabaseHandle, Error> {
         let program = program.into();
-        let log = module_log(&options);
+        let ground = Ground::new(options);
+        let (options, log) = (&ground.options, ground.log.clone());
         let silent = options.host_config(Arc::new(NullConsole));
-        let program = Program::load(&options, &silent, program, kind, Purpose::Publish)?;
-        let (program, _) = initialize(&options, program, silent, None)?;
+        let program = Program::load(options, &silent, program, kind, Purpose::Publish)?;
+        let (program, _) = initialize(options, program, silent, None)?;
 
-        make_directory(&options)?;
-        let immediate = ImmediateQueue::new(&options.limits);
-        let instances = options.commons.instances();
-        let config = options.live_config(log.clone(), immediate.clone(), instances.clone());
-        let (program, initialized) = initialize(&options, program, config, Some(log.clone()))?;
+        make_directory(options)?;
+        let config = ground.host_config();
+        let (program, initialized) = initialize(options, program, config, Some(log.clone()))?;
         let Initialized {
             datastore,
             instance,
@@ -56,7 +53,7 @@ impl DatabaseHandle {
         } = initialized;
         let mut durable: Box<dyn Log> = match options.in_memory {
             true => Box::new(MemoryLog::new()),
-            false => Box::new(open_log(&options)?.0),
+            false => Box::new(open_log(options)?.0),
         };
         durable.append(
             durable.tail().epoch,
@@ -67,13 +64,10 @@ impl DatabaseHandle {
             },
         )?;
         durable.sync()?;
-        mark_planned(&options, &datastore)?;
+        mark_planned(options, &datastore)?;
         log.info("Database initialized");
         threads::start(Opened {
-            options,
-            log,
-            immediate,
-            instances,
+            ground,
             program,
             datastore,
             instance,
@@ -89,8 +83,9 @@ impl DatabaseHandle {
     /// # Errors
     /// Damage, or a program that does not load any more.
     pub fn open(options: DatabaseOptions) -> Result<DatabaseHandle, Error> {
-        let log = module_log(&options);
-        let (mut durable, recovery) = open_log(&options)?;
+        let ground = Ground::new(options);
+        let options = &ground.options;
+        let (mut durable, recovery) = open_log(options)?;
         if recovery.torn_bytes_cut > 0 {
             tracing::warn!(database = %options.identity, bytes = recovery.torn_bytes_cut, "cut an unfinished write from the end of the log");
         }
@@ -113,28 +108,22 @@ impl DatabaseHandle {
         };
         tracing::info!(database = %options.identity, snapshot = ?report.snapshot_offset, replayed = report.replayed, elapsed_ms = replayed.time.as_millis() as u64, "recovered");
         options.configure(&mut datastore);
-        mark_planned(&options, &datastore)?;
+        mark_planned(options, &datastore)?;
         let record = datastore
             .module_record()
             .ok_or_else(|| Error::Empty(options.directory.clone()))?;
-        let immediate = ImmediateQueue::new(&options.limits);
-        let instances = options.commons.instances();
-        let config = options.live_config(log.clone(), immediate.clone(), instances.clone());
         let (program, instance) = Program::load_with_instance(
-            &options,
-            &config,
+            options,
+            &ground.host_config(),
             record.program.into(),
             HostKind::from_u8(record.program_kind),
             Purpose::Open,
         )?;
         datastore.know_old_tables(&program.def);
-        let resumed = resumed(&options, &log, &datastore);
-        create_missing_views(&options, &mut datastore, &program, &mut durable)?;
+        let resumed = resumed(&ground, &datastore);
+        create_missing_views(options, &mut datastore, &program, &mut durable)?;
         threads::start(Opened {
-            options,
-            log,
-            immediate,
-            instances,
+            ground,
             program,
             datastore,
             instance,
@@ -147,18 +136,16 @@ impl DatabaseHandle {
 
 /// The program of a backfill that goes on, loaded. It runs before the first transaction, which the new tables follow; a program
 /// that does not load any more ends the backfill, and nothing else.
-fn resumed(
-    options: &DatabaseOptions,
-    log: &Arc<ModuleLog>,
-    datastore: &Datastore,
-) -> Option<Result<Resumed, String>> {
+fn resumed(ground: &Ground, datastore: &Datastore) -> Option<Result<Resumed, Failure>> {
     let mut record = datastore.backfill_record()?;
-    let config = options.host_config(log.clone());
+    let options = &ground.options;
+    let config = options.host_config(ground.log.clone());
     let bytes = std::mem::take(&mut record.program).into();
     let kind = HostKind::from_u8(record.program_kind);
     let loaded = Program::load(options, &config, bytes, kind, Purpose::Open);
     let resumed = loaded.map(|program| Resumed { program, record });
-    Some(resumed.map_err(|error| format!("its program does not load any more: {error}")))
+    let failure = |error| Failure::other(format!("its program does not load any more: {error}"));
+    Some(resumed.map_err(failure))
 }
 
 /// Makes the tables for the views of a database that was published by a version without views, and those anew that are not as the
@@ -176,18 +163,13 @@ fn create_missing_views(
         return Ok(());
     }
     datastore.begin();
-    let mended = datastore
-        .mend_views(&program.def)
-        .map_err(|error| Error::Other(error.to_string()))?;
+    let mended = datastore.mend_views(&program.def)?;
     if !mended.is_empty() {
         tracing::warn!(database = %options.identity, views = mended.join(", "), "tables of views were not as the program says, and were made anew");
     }
-    datastore
-        .create_views(&program.def)
-        .map_err(|error| Error::Other(error.to_string()))?;
+    datastore.create_views(&program.def)?;
     let mut output = CommitOutput::default();
-    seal(datastore, &mut output, &*options.commons.environment)
-        .map_err(|error| Error::Other(error.to_string()))?;
+    seal(datastore, &mut output, &*options.commons.environment)?;
     datastore.finish(&mut output);
     let frame = Frame {
         first_offset: log.tail().next_offset,
@@ -197,20 +179,6 @@ fn create_missing_views(
     log.append(log.tail().epoch, frame)?;
     log.sync()?;
     Ok(())
-}
-
-fn module_log(options: &DatabaseOptions) -> Arc<ModuleLog> {
-    let bounds = Bounds {
-        files: LogBounds {
-            bytes_max: options.limits.module_log_bytes_max,
-            file_bytes_max: options.limits.module_log_file_bytes_max,
-            days_max: Some(options.limits.module_log_days_max),
-        },
-        records_per_second: options.limits.module_log_records_per_second,
-        bytes_per_second: options.limits.module_log_bytes_per_second,
-    };
-    let directory = options.directory.join(MODULE_LOGS);
-    Arc::new(ModuleLog::new(directory, bounds, options.disk.clone()))
 }
 
 fn make_directory(options: &DatabaseOptions) -> Result<(), Error> {

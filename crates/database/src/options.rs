@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use lightcone_accounts::{Account, Kind, Terms};
 use lightcone_engine::Datastore;
@@ -13,6 +13,7 @@ use lightcone_live::WindowLimits;
 use lightcone_outbound::{Outbound, RequestShare};
 use lightcone_storage::{DiskReserve, Storage};
 use lightcone_types::Identity;
+use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use tokio::sync::Semaphore;
 
@@ -143,10 +144,7 @@ impl Commons {
 
     /// What an owner's databases have together of outbound requests.
     pub(crate) fn request_share(&self, owner: Identity) -> RequestShare {
-        let mut shares = self
-            .request_shares
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut shares = self.request_shares.lock();
         shares.retain(|_, share| share.is_shared());
         let new = || self.outbound.as_ref().map(|outbound| outbound.share());
         let share = shares
@@ -169,8 +167,7 @@ impl Commons {
     }
 
     fn owner(&self, owner: Identity) -> Arc<Account> {
-        // A thread that panicked has left a map that is still one.
-        let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut owners = self.owners.lock();
         if let Some(account) = owners.get(&owner).and_then(Weak::upgrade) {
             return account;
         }
@@ -313,7 +310,7 @@ mod tests {
         assert!(of_first.is_same(&commons.request_share(owner(1))));
         drop(of_first);
         commons.request_share(owner(3));
-        let shares = commons.request_shares.lock().expect("no panic");
+        let shares = commons.request_shares.lock();
         assert_eq!(shares.len(), 1, "those who have gone are forgotten");
     }
 

@@ -9,6 +9,13 @@ use crate::rights::Rights;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct ConnectionNumber(pub u64);
 
+/// A query set, by the id that its client chose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct SetKey {
+    pub connection: ConnectionNumber,
+    pub id: u32,
+}
+
 /// What the owner of a connection may do, and how.
 #[derive(Clone, Copy)]
 pub(crate) struct Peer {

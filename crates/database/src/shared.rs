@@ -1,33 +1,66 @@
 //! What all holders of a handle or a connection share with the threads of a database.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, RwLock};
+use std::sync::Arc;
 
 use lightcone_host::{HostConfig, InstanceAccounts};
+use lightcone_log::LogOffset;
 use lightcone_types::Identity;
+use parking_lot::RwLock;
 use tokio::sync::{oneshot, Semaphore};
 
+use crate::asked::Asked;
 use crate::budget::ClientBudget;
 use crate::calls::CallError;
 use crate::environment::Environment;
-use crate::inbox::{Inbox, Notice};
+use crate::inbox::{Inbox, Input};
+use crate::inbox_capacity::{Closed, InboxPermit};
 use crate::metrics::Metrics;
 use crate::module::Module;
 use crate::module_log::ModuleLog;
 use crate::options::DatabaseOptions;
+use crate::outbox::Outbox;
 use crate::peer::ConnectionNumber;
 use crate::procedures::{ImmediateQueue, Procedures};
-use crate::reads::{Job, Owner, NO_CLIENT};
+use crate::reads::{Job, Owner, Waited, Work, NO_CLIENT};
 use crate::rights::Rights;
 use crate::status::{SnapshotGate, Status, FAILED_TEXT};
 
 /// Queries at a time that have no permit of the database, and that the writer is asked about whether they need one.
 const FIRST_TRIES_MAX: usize = 16;
 
+/// What a database has before its program is loaded.
+pub(crate) struct Ground {
+    pub options: DatabaseOptions,
+    pub log: Arc<ModuleLog>,
+    immediate: Arc<ImmediateQueue>,
+    instances: InstanceAccounts,
+}
+
+impl Ground {
+    pub fn new(options: DatabaseOptions) -> Ground {
+        Ground {
+            log: Arc::new(ModuleLog::of(&options)),
+            immediate: ImmediateQueue::new(&options.limits),
+            instances: options.commons.instances(),
+            options,
+        }
+    }
+
+    /// For the instances of the running database.
+    pub fn host_config(&self) -> HostConfig {
+        let (log, immediate) = (self.log.clone(), self.immediate.clone());
+        self.options
+            .live_config(log, immediate, self.instances.clone())
+    }
+}
+
 pub(crate) struct Shared {
     pub options: DatabaseOptions,
     pub log: Arc<ModuleLog>,
     pub inbox: Arc<Inbox>,
+    /// What waits for the disk.
+    pub outbox: Arc<Outbox>,
     pub status: Status,
     pub metrics: Arc<Metrics>,
     pub snapshots: SnapshotGate,
@@ -50,15 +83,20 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    /// All before `durable_offset` is durable.
     pub fn new(
-        options: DatabaseOptions,
-        log: Arc<ModuleLog>,
-        immediate: Arc<ImmediateQueue>,
-        instances: InstanceAccounts,
+        ground: Ground,
         inbox: Inbox,
+        durable_offset: LogOffset,
         module: Arc<Module>,
         metrics: Metrics,
     ) -> Shared {
+        let Ground {
+            options,
+            log,
+            immediate,
+            instances,
+        } = ground;
         let inbox = Arc::new(inbox);
         immediate.connect(&inbox);
         Shared {
@@ -67,6 +105,7 @@ impl Shared {
             procedures: Procedures::new(&options),
             immediate,
             instances,
+            outbox: Arc::new(Outbox::new(durable_offset)),
             status: Status::new(),
             metrics: Arc::new(metrics),
             snapshots: SnapshotGate::default(),
@@ -103,17 +142,11 @@ impl Shared {
     }
 
     pub fn module(&self) -> Arc<Module> {
-        let module = self.module.read();
-        module
-            .expect("no code panics while it holds the module")
-            .clone()
+        self.module.read().clone()
     }
 
     pub fn set_module(&self, module: Arc<Module>) {
-        *self
-            .module
-            .write()
-            .expect("no code panics while it holds the module") = module;
+        *self.module.write() = module;
     }
 
     /// All for the owner, whatever he was granted.
@@ -142,6 +175,18 @@ impl Shared {
         self.options.commons.reads.push(owner, job);
     }
 
+    /// The same for work whose result he waits for, for as long as a read may take.
+    pub fn read_for<W: Work + 'static>(
+        &self,
+        client: &Arc<ClientBudget>,
+        work: W,
+    ) -> oneshot::Receiver<W::Reply> {
+        let time_max = self.options.limits.read_time_max;
+        let (job, reply) = Waited::new(work, client, time_max, &self.metrics);
+        self.read(client, Box::new(job));
+        reply
+    }
+
     /// The same for work that is no client's.
     pub fn read_for_no_client(&self, job: Box<dyn Job>) {
         let owner = Owner {
@@ -154,7 +199,22 @@ impl Shared {
     /// A thread of the database ended because of a bug: the writer is to end too.
     pub fn fail(&self) {
         // A writer that has ended need not be told.
-        let _ = self.inbox.notice(Notice::Failed);
+        let _ = self.inbox.send(Input::Failed);
+    }
+
+    /// Asks the writer for something, and waits for the answer.
+    ///
+    /// # Errors
+    /// There will be none.
+    pub async fn ask<R>(
+        &self,
+        permit: Option<InboxPermit>,
+        confirmed: bool,
+        command: impl FnOnce(Asked<R>) -> Input,
+    ) -> Result<R, Closed> {
+        let (asked, answer) = Asked::new(permit, confirmed);
+        self.inbox.send(command(asked))?;
+        answer.await.map_err(|_| Closed)
     }
 
     /// What a caller gets who got no answer.

@@ -8,7 +8,7 @@ use lightcone_log::{Log, LogOffset, LogWriter, ProposeError};
 use lightcone_snapshot::{SnapshotError, SnapshotStore};
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::inbox::Notice;
+use crate::inbox::Input;
 use crate::shared::Shared;
 
 /// A snapshot for which the disk has no room is tried again after this share of the log that makes one due.
@@ -74,6 +74,9 @@ impl SnapshotJob {
     pub fn run(mut self) {
         let shared = self.shared.clone();
         let _busy = shared.snapshots.hold();
+        if shared.snapshots.is_cancelled() {
+            return;
+        }
         match self.write() {
             Ok(Written::Whole { log_needed_from }) => {
                 if let Some(oldest) = log_needed_from {
@@ -188,7 +191,7 @@ fn not_written(shared: &Shared, error: &dyn std::fmt::Display) {
 impl Drop for SnapshotJob {
     fn drop(&mut self) {
         // A writer that has stopped takes no more snapshots.
-        let _ = self.shared.inbox.notice(Notice::SnapshotDone {
+        let _ = self.shared.inbox.send(Input::SnapshotDone {
             log_bytes: self.log_bytes,
         });
     }

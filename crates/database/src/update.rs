@@ -10,9 +10,10 @@ use lightcone_schema::{
 use lightcone_types::{Hash, Identity};
 use tokio::sync::oneshot;
 
+use crate::asked::Asked;
 use crate::error::{Error, UpdateError};
 use crate::handle::DatabaseHandle;
-use crate::inbox::{Command, TableRows};
+use crate::inbox::{Input, TableRows};
 use crate::loads::Purpose;
 use crate::migration::PlannedMigration;
 use crate::migration_progress::MigrationStatus;
@@ -136,7 +137,7 @@ impl UpdatePlan {
         if migration.keeps_schema(&self.old, &self.new) {
             return Ok(());
         }
-        rules::check(&self.new, owner).map_err(|error| UpdateError::Refused(error.to_string()))
+        Ok(rules::check(&self.new, owner)?)
     }
 }
 
@@ -230,16 +231,9 @@ impl DatabaseHandle {
     /// # Errors
     /// The database ends.
     pub async fn table_rows(&self) -> Result<Vec<TableRows>, UpdateError> {
-        let inbox = &self.shared.inbox;
-        let permit = inbox
-            .capacity
-            .permit(0)
-            .await
-            .map_err(|_| UpdateError::Cancelled)?;
-        let (reply, rows) = oneshot::channel();
-        let sent = inbox.command(Command::TableRows { permit, reply });
-        sent.map_err(|_| UpdateError::Cancelled)?;
-        rows.await.map_err(|_| UpdateError::Cancelled)
+        let permit = self.shared.inbox.capacity.permit(0).await?;
+        let rows = self.shared.ask(Some(permit), false, Input::TableRows);
+        Ok(rows.await?)
     }
 
     /// What the migration that runs does, and how the last one ended since the database was opened.
@@ -301,29 +295,20 @@ impl DatabaseHandle {
         policy: Policy,
     ) -> Result<Begun, UpdateError> {
         let (prepared, plan, from) = self.planned(prepared, policy).await?;
-        let is_backfill = plan.is_backfill();
-        let (program, planned) = (prepared.0, PlannedMigration { plan, from });
-        let (reply, result) = oneshot::channel();
-        let (ended, end) = oneshot::channel();
-        let command = match is_backfill {
-            true => Command::Backfill {
-                program,
-                planned,
-                begun: reply,
-                ended,
-            },
-            false => Command::Replace {
-                program,
-                planned,
-                reply,
-            },
+        let (ended, end) = match plan.is_backfill() {
+            true => Some(Asked::new(None, true)).unzip(),
+            false => (None, None),
         };
-        let sent = self.shared.inbox.command(command);
-        sent.map_err(|_| UpdateError::Cancelled)?;
-        result.await.map_err(|_| UpdateError::Cancelled)??;
-        Ok(match is_backfill {
-            true => Begun::Backfill(BackfillEnd(end)),
-            false => Begun::Ended,
+        let publish = |asked| Input::Publish {
+            program: prepared.0,
+            planned: PlannedMigration { plan, from },
+            asked,
+            ended,
+        };
+        self.shared.ask(None, true, publish).await??;
+        Ok(match end {
+            Some(end) => Begun::Backfill(BackfillEnd(end)),
+            None => Begun::Ended,
         })
     }
 

@@ -7,6 +7,8 @@ use lightcone_engine::DatastoreError;
 use lightcone_types::TableId;
 use rustc_hash::FxHashMap;
 
+use crate::error::Refusal;
+
 /// After an evaluation that failed, a view that fails waits for so many times as long as it took: it gets a hundredth of the time.
 const FAILED_TIMES: u32 = 100;
 /// It waits no longer than this.
@@ -33,6 +35,12 @@ impl From<String> for ViewError {
             may_pass: false,
             ran_too_long: false,
         }
+    }
+}
+
+impl From<Refusal> for ViewError {
+    fn from(Refusal(reason): Refusal) -> ViewError {
+        reason.into()
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use lightcone_engine::{Datastore, ViewInstance};
+use lightcone_engine::Datastore;
 use lightcone_query::{Progress, Query, Run, SelectPlan};
 use lightcone_table::{TableView, Tables};
 use lightcone_types::{Identity, TableId};
@@ -18,9 +18,6 @@ const JOIN_MEMORY_BYTES_MAX: usize = 64 << 20;
 const PIECE_ROWS: usize = 1 << 14;
 /// Steps of a join between two looks at the clock.
 const PIECE_STEPS: usize = 1 << 14;
-
-/// Where the rows of an instance are, and which of them they are.
-pub(super) type Rows<'a> = (TableId, &'a ViewInstance);
 
 /// The tables as the open transaction has them, without events.
 struct Open<'d>(&'d Datastore);

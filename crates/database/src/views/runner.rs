@@ -1,12 +1,12 @@
 //! Calling the functions of views.
 
-use lightcone_engine::Datastore;
 use lightcone_host::{HostConfig, HostEnv, ModuleInstance, ReadView, ViewCall, ViewOutcome};
 use lightcone_table::ReadSet;
 use lightcone_types::{Identity, TableId};
 
 use super::failures::ViewError;
-use super::host::ViewHost;
+use super::host::{Evaluation, ViewHost};
+use crate::error::Refusal;
 use crate::guest::Guest;
 
 /// What a view returned.
@@ -28,12 +28,12 @@ impl Runner {
     /// It failed; the text says why.
     pub fn call(
         &mut self,
-        host: ViewHost<'_>,
-        datastore: &mut Datastore,
+        evaluation: &mut Evaluation<'_>,
         table: TableId,
         sender: Option<Identity>,
         reads: &mut ReadSet,
     ) -> Result<Returned, ViewError> {
+        let host = evaluation.host;
         let Some(function) = host.module.views.get(&table) else {
             return Err("the module has no such view any more".into());
         };
@@ -46,7 +46,7 @@ impl Runner {
             name: &function.name,
             sender,
         };
-        let view = ReadView::of(datastore);
+        let view = ReadView::of(evaluation.datastore);
         let outcome = guest.instance.call_view(view, &call, reads);
         if guest.instance.is_poisoned() {
             guest.replace(host.shared, host.module, config(host));
@@ -74,10 +74,9 @@ impl Runner {
     }
 }
 
-fn make(host: ViewHost<'_>) -> Result<Box<dyn ModuleInstance>, String> {
+fn make(host: ViewHost<'_>) -> Result<Box<dyn ModuleInstance>, Refusal> {
     let loaded = &host.module.program.loaded;
-    let instance = loaded.instantiate(HostEnv::new(config(host)));
-    instance.map_err(|error| format!("the module cannot be instantiated: {error}"))
+    Ok(loaded.instantiate(HostEnv::new(config(host)))?)
 }
 
 fn config(host: ViewHost<'_>) -> HostConfig {

@@ -46,7 +46,7 @@ impl Writer {
         };
         let name = SpanName::Function {
             kind: FunctionKind::Reducer,
-            name: self.module.reducer_names[reducer as usize].clone(),
+            name: self.module.reducer(reducer).name.clone(),
         };
         let error = match result {
             CallResult::Committed => None,

@@ -40,27 +40,19 @@ impl Writer {
             return Err(SqlError::Database(reason));
         }
         self.require_current([&plan.table])?;
-        self.datastore.begin();
-        let environment = self.shared.environment();
-        let statement = Statement {
-            datastore: &mut self.datastore,
-            table: plan.table.id,
-            sender: caller,
-            environment,
-            started: environment.instant(),
-            time_max: self.shared.options.limits.sql_write_time_max,
-        };
-        match statement.run(plan) {
-            Ok(stats) => {
-                let committed = self.commit_and_tell();
-                committed.map_err(|error| SqlError::Query(error.to_string()))?;
-                Ok(stats)
-            }
-            Err(failure) => {
-                self.datastore.rollback();
-                Err(SqlError::Query(failure.to_string()))
-            }
-        }
+        let shared = self.shared.clone();
+        let changed = self.change(|datastore| {
+            let statement = Statement {
+                datastore,
+                table: plan.table.id,
+                sender: caller,
+                environment: shared.environment(),
+                started: shared.environment().instant(),
+                time_max: shared.options.limits.sql_write_time_max,
+            };
+            statement.run(plan)
+        });
+        changed.map_err(|failure: Failure| SqlError::Query(failure.to_string()))
     }
 }
 

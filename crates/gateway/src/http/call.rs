@@ -91,7 +91,8 @@ fn finished(status: StatusCode, body: String, outcome: &CallOutcome) -> Response
 
 /// What a procedure returned (06 §5.11).
 fn returned(database: &DatabaseHandle, json: String) -> Reply {
-    let json = database.hold(json.into_bytes()).map_err(Failure::busy)?;
+    let json = database.hold(json.into_bytes());
+    let json = json.map_err(|refusal| Failure::busy(refusal.0))?;
     let holder = json.holder();
     let mut response = reply::json(Bytes::from_owner(json));
     delivery::hold(&mut response, holder);
@@ -125,11 +126,6 @@ pub(super) fn refused(error: CallError) -> Response {
         }
         CallError::NoSuchFunction => text(StatusCode::NOT_FOUND, "No such procedure".into()),
         CallError::ModuleGone => text(StatusCode::NOT_FOUND, "no such module".into()),
-        CallError::WorkerFailed(message) => text(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            format!("The reducer worker encountered a fatal error: {message}"),
-        ),
-        CallError::NotSupported(message) => text(StatusCode::NOT_IMPLEMENTED, message),
         CallError::Busy(message) => text(StatusCode::SERVICE_UNAVAILABLE, message),
         CallError::Database(message) => text(StatusCode::INTERNAL_SERVER_ERROR, message),
     }
