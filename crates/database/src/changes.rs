@@ -163,7 +163,7 @@ impl Changes {
             return Err(left_behind(end).into());
         }
         let from = checked(feed, from)?;
-        let directory = options.directory.join("snapshots");
+        let directory = options.snapshots_directory();
         let mut snapshots = SnapshotStore::beside(options.storage.clone(), &directory)?;
         let (catalog, offset) = Catalog::until(&mut snapshots, from.offset)?;
         let reader = match feed.read(offset) {

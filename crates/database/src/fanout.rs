@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
 use crate::courier::Ready;
-use crate::events::{Answer, Batch, CallResult, Event, FanoutItem};
+use crate::events::{encode_result, Answer, Batch, CallResult, Event, FanoutItem};
 use crate::inbox::NewClient;
 use crate::outbox::{poison_close, Outbox, Waiting};
 use crate::outgoing::{Body, Delivery, MessageBatch, OutgoingQueue, SharedBody};
@@ -186,9 +186,7 @@ impl Fanout {
             }
             Event::Unsubscribed { set, answer } => {
                 self.subscriptions.unsubscribe(set);
-                if let Some(answer) = answer {
-                    self.stage_answer(set.connection, answer);
-                }
+                self.stage_answer(set.connection, answer);
             }
             Event::Resubscribed { sets } => {
                 // First all go: what is known of a changed table must not stay because of some of them.
@@ -226,11 +224,12 @@ impl Fanout {
         deltas: &DeltaBatch,
         ops: Range<usize>,
     ) {
-        let committed = matches!(result, CallResult::Committed);
-        if committed && !ops.is_empty() {
+        if result.is_ok() && !ops.is_empty() {
             return self.update(deltas, ops, Some((connection, request_id, timestamp)));
         }
-        self.stage(connection, |out| result.encode(out, request_id, timestamp));
+        self.stage(connection, |out| {
+            encode_result(result, out, request_id, timestamp)
+        });
     }
 
     /// Sends a transaction's updates; the caller gets its own inside its result (05 §6.3).
@@ -277,12 +276,9 @@ impl Fanout {
 
     fn stage_answer(&mut self, connection: ConnectionNumber, answer: Answer) {
         // Each keeps its own charge and ticket until the client has taken it.
-        let item = match answer {
-            Answer::Gone => return,
-            Answer::Ready(batch) => Delivery::Messages(*batch),
-            Answer::Deferred(receiver) => Delivery::Deferred(receiver),
-        };
-        self.stage_item(connection, item);
+        if let Some(item) = answer {
+            self.stage_item(connection, *item);
+        }
     }
 
     fn stage_item(&mut self, connection: ConnectionNumber, item: Delivery) {

@@ -23,7 +23,7 @@ use crate::migration::PlannedMigration;
 use crate::module::Program;
 use crate::options::Limits;
 use crate::outgoing::OutgoingQueue;
-use crate::peer::{ConnectionNumber, Peer, SetKey};
+use crate::peer::{ClientId, ConnectionNumber, Peer, SetKey};
 use crate::procedures::{Body, Ended, LeaseRequest};
 use crate::request::Decoded;
 use crate::rights::Rights;
@@ -107,6 +107,15 @@ pub(crate) struct NewClient {
     pub token: Arc<str>,
     pub confirmed: bool,
     pub queue: Arc<OutgoingQueue>,
+}
+
+impl NewClient {
+    pub fn id(&self) -> ClientId {
+        ClientId {
+            identity: self.peer.identity,
+            connection_id: self.connection_id,
+        }
+    }
 }
 
 /// A call of a reducer or procedure over HTTP.

@@ -7,9 +7,8 @@ use std::sync::Arc;
 
 use lightcone_engine::{CommitOutput, Datastore};
 use lightcone_host::NullConsole;
-use lightcone_log::{Frame, LocalLog, Log, LogError, LogOffset, LogOptions, MemoryLog, Recovery};
+use lightcone_log::{Frame, LocalLog, Log, LogError, LogOptions, MemoryLog, Recovery};
 use lightcone_schema::ViewDef;
-use lightcone_snapshot::SnapshotStore;
 
 use self::initialize::{initialize, Initialized};
 use self::threads::Opened;
@@ -55,15 +54,7 @@ impl DatabaseHandle {
             true => Box::new(MemoryLog::new()),
             false => Box::new(open_log(options)?.0),
         };
-        durable.append(
-            durable.tail().epoch,
-            Frame {
-                first_offset: LogOffset::FIRST,
-                count: 1,
-                payload: &[&records],
-            },
-        )?;
-        durable.sync()?;
+        append(durable.as_mut(), &records)?;
         mark_planned(options, &datastore)?;
         log.info("Database initialized");
         threads::start(Opened {
@@ -91,10 +82,7 @@ impl DatabaseHandle {
         }
         let environment = options.commons.environment.clone();
         let started = environment.instant();
-        let mut snapshots = SnapshotStore::open_on(
-            options.storage.clone(),
-            &options.directory.join("snapshots"),
-        )?;
+        let mut snapshots = options.snapshots()?;
         let (mut datastore, report) =
             Datastore::recover(&options.directory, &mut snapshots, &durable)?;
         durable.forget_read();
@@ -171,14 +159,20 @@ fn create_missing_views(
     let mut output = CommitOutput::default();
     seal(datastore, &mut output, &*options.commons.environment)?;
     datastore.finish(&mut output);
-    let frame = Frame {
-        first_offset: log.tail().next_offset,
-        count: 1,
-        payload: &[&output.records],
-    };
-    log.append(log.tail().epoch, frame)?;
-    log.sync()?;
+    append(log, &output.records)?;
     Ok(())
+}
+
+/// One transaction, durable on return.
+fn append(log: &mut dyn Log, records: &[u8]) -> Result<(), LogError> {
+    let tail = log.tail();
+    let frame = Frame {
+        first_offset: tail.next_offset,
+        count: 1,
+        payload: &[records],
+    };
+    log.append(tail.epoch, frame)?;
+    log.sync()
 }
 
 fn make_directory(options: &DatabaseOptions) -> Result<(), Error> {
@@ -209,15 +203,15 @@ fn open_log(options: &DatabaseOptions) -> Result<(LocalLog, Recovery), LogError>
 
 /// While a database that may plan calls is open, nothing says that it plans none.
 fn mark_planned(options: &DatabaseOptions, datastore: &Datastore) -> Result<(), Error> {
-    let (storage, directory) = (&*options.storage, &options.directory);
     if !datastore.has_schedule_tables() && !datastore.has_backfill_tables() {
         // Without the mark, which a full disk may refuse, it is opened at a start for nothing.
-        let _ = crate::no_schedules::set(storage, directory, true);
+        let _ = options.note_no_schedules(true);
         return Ok(());
     }
-    crate::no_schedules::set(storage, directory, false).map_err(|source| Error::Io {
+    let noted = options.note_no_schedules(false);
+    noted.map_err(|source| Error::Io {
         action: "cannot note that calls may be planned in",
-        path: directory.clone(),
+        path: options.directory.clone(),
         source,
     })
 }

@@ -1,5 +1,6 @@
 //! What a database is opened with.
 
+use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
@@ -11,6 +12,7 @@ use lightcone_host::{ConsoleSink, HostConfig, ImmediateCalls, InstanceAccounts, 
 pub use lightcone_limits::DatabaseLimits as Limits;
 use lightcone_live::WindowLimits;
 use lightcone_outbound::{Outbound, RequestShare};
+use lightcone_snapshot::{SnapshotError, SnapshotStore};
 use lightcone_storage::{DiskReserve, Storage};
 use lightcone_types::Identity;
 use parking_lot::Mutex;
@@ -20,6 +22,7 @@ use tokio::sync::Semaphore;
 use crate::budget::{ClientBudget, Holder, MemoryBudget};
 use crate::environment::Environment;
 use crate::loads::Loads;
+use crate::no_schedules;
 use crate::reads::ReadPool;
 use crate::trace::Tracer;
 
@@ -252,6 +255,20 @@ impl DatabaseOptions {
         datastore.set_transaction_bytes_max(self.limits.transaction_bytes_max);
         let environment = self.commons.environment.clone();
         datastore.set_clock(Arc::new(move || environment.now()));
+    }
+
+    /// Its snapshots, for who writes them, or reads them before it runs.
+    pub(crate) fn snapshots(&self) -> Result<SnapshotStore, SnapshotError> {
+        SnapshotStore::open_on(self.storage.clone(), &self.snapshots_directory())
+    }
+
+    pub(crate) fn snapshots_directory(&self) -> PathBuf {
+        self.directory.join("snapshots")
+    }
+
+    /// Notes for the next start of the server whether nothing is planned.
+    pub(crate) fn note_no_schedules(&self, no_schedules: bool) -> io::Result<()> {
+        no_schedules::set(&*self.storage, &self.directory, no_schedules)
     }
 
     pub(crate) fn window_limits(&self) -> WindowLimits {

@@ -1,6 +1,6 @@
 //! Who is at the other end of a connection.
 
-use lightcone_types::Identity;
+use lightcone_types::{ConnectionId, Identity};
 use lightcone_wire::Protocol;
 
 use crate::rights::Rights;
@@ -8,6 +8,13 @@ use crate::rights::Rights;
 /// Tells the connections of a database apart, as long as it is open. (A connection id is the client's, and may come again.)
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct ConnectionNumber(pub u64);
+
+/// A client, by what the module knows of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ClientId {
+    pub identity: Identity,
+    pub connection_id: ConnectionId,
+}
 
 /// A query set, by the id that its client chose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use lightcone_engine::DatastoreSnapshot;
 use lightcone_log::{Log, LogOffset, LogWriter, ProposeError};
-use lightcone_snapshot::{SnapshotError, SnapshotStore};
+use lightcone_snapshot::SnapshotError;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::inbox::Input;
@@ -115,8 +115,7 @@ fn write(
     let (options, database) = (&shared.options, shared.options.identity);
     let kept = options.limits.snapshots_kept;
     let started = shared.environment().instant();
-    let directory = options.directory.join("snapshots");
-    let store = SnapshotStore::open_on(options.storage.clone(), &directory)?.keeping(kept);
+    let store = options.snapshots()?.keeping(kept);
     let mut found_room = true;
     let written = snapshot.write_while(&store, next_offset, || {
         found_room = options.disk.has_room_for(0);

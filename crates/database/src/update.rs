@@ -18,7 +18,6 @@ use crate::loads::Purpose;
 use crate::migration::PlannedMigration;
 use crate::migration_progress::MigrationStatus;
 use crate::module::{Program, ProgramBytes};
-use crate::no_schedules;
 use crate::options::HostKind;
 use crate::rules;
 
@@ -343,8 +342,8 @@ impl DatabaseHandle {
         if !migration.is_backfill() && tables.all(|table| table.schedule.is_none()) {
             return Ok(());
         }
-        let options = &self.shared.options;
-        no_schedules::set(&*options.storage, &options.directory, false).map_err(|error| {
+        let noted = self.shared.options.note_no_schedules(false);
+        noted.map_err(|error| {
             UpdateError::Database(format!("cannot note that calls may be planned: {error}"))
         })
     }

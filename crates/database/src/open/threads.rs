@@ -24,6 +24,7 @@ use crate::inbox::Inbox;
 use crate::metrics::{Metrics, Replayed};
 use crate::module::{Module, Program};
 use crate::options::WRITER_STACK_EXTRA_BYTES;
+use crate::peer::ClientId;
 use crate::shared::{Ground, Shared};
 use crate::status::FAILED_TEXT;
 use crate::writer::{Writer, WriterState};
@@ -193,8 +194,8 @@ fn start_writer(
             writer.guest.instance.prepare();
             // From here on every transaction counts.
             writer.resume_backfill(resumed);
-            for (identity, connection_id) in clients_of(&writer.datastore) {
-                writer.disconnect(identity, connection_id);
+            for client in clients_of(&writer.datastore) {
+                writer.disconnect(client);
                 writer.end_full_round();
             }
             writer.end_round();
@@ -245,26 +246,22 @@ fn spawn(
 
 /// Who has a row as a client: after a start, those whose disconnect a crash prevented. Credentials without client are removed with
 /// them.
-pub(crate) fn clients_of(datastore: &Datastore) -> Vec<(Identity, ConnectionId)> {
+pub(crate) fn clients_of(datastore: &Datastore) -> Vec<ClientId> {
     let mut clients = Vec::new();
     let table = datastore.table(ST_CLIENT_ID).expect("system tables exist");
     table.rows().for_each(|_, row| {
         let reader = &mut Reader::new(row);
-        let identity: [u8; 32] = reader
-            .read_slice(32)
-            .ok()
-            .and_then(|bytes| bytes.try_into().ok())
-            .unwrap_or_default();
-        let connection: [u8; 16] = reader
-            .read_slice(16)
-            .ok()
-            .and_then(|bytes| bytes.try_into().ok())
-            .unwrap_or_default();
-        clients.push((
-            Identity::from_le_bytes(identity),
-            ConnectionId::from_le_bytes(connection),
-        ));
+        clients.push(ClientId {
+            identity: Identity::from_le_bytes(read_id(reader)),
+            connection_id: ConnectionId::from_le_bytes(read_id(reader)),
+        });
     });
     debug_assert!(datastore.table(ST_CONNECTION_CREDENTIALS_ID).is_some());
     clients
+}
+
+fn read_id<const BYTES: usize>(reader: &mut Reader<'_>) -> [u8; BYTES] {
+    let bytes = reader.read_slice(BYTES).ok();
+    let id = bytes.and_then(|bytes| bytes.try_into().ok());
+    id.unwrap_or([0; BYTES])
 }

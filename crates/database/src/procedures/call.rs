@@ -12,17 +12,30 @@ use crate::asked::Asked;
 use crate::calls::{CallError, CallOutcome, HandlerAnswer};
 use crate::metrics::FunctionKind;
 use crate::module::{Function, Module};
-use crate::peer::ConnectionNumber;
+use crate::peer::{ClientId, ConnectionNumber};
 use crate::trace::TraceContext;
 
 /// For whom a function of the module is called, and when.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Origin {
-    pub identity: Identity,
-    pub connection_id: ConnectionId,
+    pub client: ClientId,
     pub timestamp: Timestamp,
     /// The call is traced.
     pub trace: Option<TraceContext>,
+}
+
+impl Origin {
+    /// Of a call that no client has made.
+    pub fn of_nobody(identity: Identity, timestamp: Timestamp) -> Origin {
+        Origin {
+            client: ClientId {
+                identity,
+                connection_id: ConnectionId(0),
+            },
+            timestamp,
+            trace: None,
+        }
+    }
 }
 
 /// A call of a procedure or handler.
@@ -86,8 +99,8 @@ impl Job {
             call: ReducerCall {
                 id: self.function.id,
                 name: &self.module.function(self.function).name,
-                sender: self.origin.identity,
-                connection_id: self.origin.connection_id,
+                sender: self.origin.client.identity,
+                connection_id: self.origin.client.connection_id,
                 timestamp: self.origin.timestamp,
                 args: &self.args,
             },

@@ -191,7 +191,7 @@ impl Procedures {
         (begun, control): (Instant, Arc<Control>),
         inbox: &Arc<Inbox>,
     ) -> Result<UnderWay, (Full, Box<Job>)> {
-        let (caller, bytes) = (job.origin.identity, job.bytes());
+        let (caller, bytes) = (job.origin.client.identity, job.bytes());
         let mut calls = self.calls.lock();
         let begun = calls
             .may_begin(caller, bytes, self.under_way_max, &self.arguments)

@@ -28,25 +28,13 @@ pub(super) struct ViewError {
     pub ran_too_long: bool,
 }
 
-impl From<String> for ViewError {
-    fn from(reason: String) -> ViewError {
+impl From<Refusal> for ViewError {
+    fn from(Refusal(reason): Refusal) -> ViewError {
         ViewError {
             reason,
             may_pass: false,
             ran_too_long: false,
         }
-    }
-}
-
-impl From<Refusal> for ViewError {
-    fn from(Refusal(reason): Refusal) -> ViewError {
-        reason.into()
-    }
-}
-
-impl From<&str> for ViewError {
-    fn from(reason: &str) -> ViewError {
-        reason.to_owned().into()
     }
 }
 

@@ -10,6 +10,7 @@ use lightcone_types::{Identity, TableId};
 
 use super::failures::ViewError;
 use super::host::ViewHost;
+use crate::error::Refusal;
 use crate::evaluate::usable_index;
 
 /// What a join keeps to find its matches.
@@ -88,7 +89,7 @@ pub(super) fn find_rows(
             let index = &table.indexes()[position];
             let visit = |id| visit(table.row(id));
             let walked = index.walk_point(table.rows(), table.layout(), &point, None, visit);
-            walked.map_err(|error| error.to_string())?;
+            walked.map_err(|error| Refusal(error.to_string()))?;
         }
         None => {
             table.rows().walk(None, |_, row| visit(row));
@@ -112,7 +113,7 @@ pub(super) fn find_matches(
     loop {
         let mut steps = PIECE_STEPS;
         let progress = run.run(&Open(datastore), &mut steps, &mut take);
-        if progress.map_err(|error| error.to_string())? != Progress::Paused {
+        if progress.map_err(|error| Refusal(error.to_string()))? != Progress::Paused {
             return Ok(());
         }
         if deadline.is_over() {

@@ -6,6 +6,7 @@ use lightcone_query::LiveGroups;
 use super::changes::Change;
 use super::failures::ViewError;
 use super::host::{Evaluation, InstanceKey, ViewHost, NO_ROWS};
+use crate::error::Refusal;
 
 /// What more than rows is in the bytes of what is known.
 const KEPT_TOO: &str = ", with what is needed to keep them up to date,";
@@ -104,7 +105,7 @@ impl Known {
         let bytes_max = host.shared.options.limits.view_bytes_max;
         match bytes > bytes_max {
             false => Ok(()),
-            true => Err(format!("its rows{with_what} have more bytes than limits.view-bytes-max, which is {bytes_max}").into()),
+            true => Err(Refusal(format!("its rows{with_what} have more bytes than limits.view-bytes-max, which is {bytes_max}")).into()),
         }
     }
 }

@@ -86,7 +86,7 @@ pub(super) fn store(
         Ok(compiled) => compiled,
         Err(error) => {
             let error = format!("Error executing raw SQL returned by view: {error}");
-            return (None, Err(error.into()));
+            return (None, Err(Refusal(error).into()));
         }
     };
     let mut query = ViewQuery::new(host, evaluation.datastore, query, sender);

@@ -35,7 +35,8 @@ impl Runner {
     ) -> Result<Returned, ViewError> {
         let host = evaluation.host;
         let Some(function) = host.module.views.get(&table) else {
-            return Err("the module has no such view any more".into());
+            let text = "the module has no such view any more";
+            return Err(Refusal(text.to_owned()).into());
         };
         let guest = match &mut self.0 {
             Some(guest) => guest,
@@ -53,15 +54,15 @@ impl Runner {
         }
         let limits = &host.shared.options.limits;
         match outcome {
-            ViewOutcome::Rows(rows) if rows.len() > limits.view_bytes_max => Err(format!(
+            ViewOutcome::Rows(rows) if rows.len() > limits.view_bytes_max => Err(Refusal(format!(
                 "its rows have {} bytes, and limits.view-bytes-max is {}",
                 rows.len(),
                 limits.view_bytes_max
-            )
+            ))
             .into()),
             ViewOutcome::Rows(rows) => Ok(Returned::Rows(rows)),
             ViewOutcome::Query(text) => Ok(Returned::Query(text)),
-            ViewOutcome::Failed { message } => Err(message.into()),
+            ViewOutcome::Failed { message } => Err(Refusal(message).into()),
             ViewOutcome::TimedOut { .. } => Err(ViewError {
                 reason: format!(
                     "it ran longer than limits.view-ms-max, which is {}, and was stopped",

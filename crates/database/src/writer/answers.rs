@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 
 use super::{Client, Writer};
 use crate::events::{Answer, Event};
-use crate::outgoing::MessageBatch;
+use crate::outgoing::{Delivery, MessageBatch};
 use crate::peer::ConnectionNumber;
 use crate::shared::Shared;
 
@@ -37,24 +37,22 @@ pub(super) fn ready(
     connection: ConnectionNumber,
     message: Vec<u8>,
 ) -> Answer {
-    let Some(client) = clients.get(&connection) else {
-        return Answer::Gone;
-    };
+    let client = clients.get(&connection)?;
     let mut messages = MessageBatch::of(message);
     if messages.reserve(client.queue.budget()) {
-        return Answer::Ready(Box::new(messages));
+        return Some(Box::new(Delivery::Messages(messages)));
     }
     client.queue.cut();
     let stats = &shared.status.fanout;
     stats.slow_clients_cut.fetch_add(1, Ordering::Relaxed);
-    Answer::Gone
+    None
 }
 
 /// Whether an event is nothing but an answer that is ready.
 fn is_answer(event: &Event) -> bool {
     match event {
         Event::Called { ops, .. } | Event::Committed { ops } => ops.is_empty(),
-        Event::Answered { answer, .. } => matches!(answer, Answer::Ready(_)),
+        Event::Answered { answer, .. } => matches!(answer.as_deref(), Some(Delivery::Messages(_))),
         Event::Release { .. } => true,
         _ => false,
     }

@@ -4,7 +4,6 @@
 use std::time::{Duration, Instant};
 
 use lightcone_engine::{BackfillRecord, DatastoreError, MigrationWork};
-use lightcone_host::ConsoleLevel;
 
 use super::running_backfill::{Ended, RunningBackfill};
 use super::timers::Timer;
@@ -12,7 +11,6 @@ use super::Writer;
 use crate::backfill::{Backfill, Failure, Resumed};
 use crate::error::UpdateError;
 use crate::migration::{cancelled, PlannedMigration};
-use crate::migration_progress::MigrationOutcome;
 use crate::module::Program;
 
 /// Those who publish the same program again wait too: so many at a time.
@@ -257,21 +255,10 @@ impl Writer {
     /// Everything is as before.
     fn end_backfill(&mut self, error: UpdateError, waiting: Vec<Ended>) {
         self.drop_backfill();
-        let progress = &self.shared.status.migration;
-        let reason = error.to_string();
-        let outcome = match progress.is_cancel_asked() {
-            true => MigrationOutcome::Cancelled,
-            false => MigrationOutcome::Failed {
-                reason: reason.clone(),
-            },
-        };
-        let ended = (self.now_instant(), self.now());
-        progress.end(outcome, ended);
-        let text = format!("Database update failed: {reason}");
-        self.shared
-            .log
-            .host(ConsoleLevel::Error, None, &text, self.now());
-        self.tell_of_end(&Err(error), waiting);
+        self.log_failed_update(&error);
+        let failed = Err(error);
+        self.end_migration(&failed);
+        self.tell_of_end(&failed, waiting);
         self.end_round();
     }
 

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use lightcone_engine::DatastoreError;
 use lightcone_host::{ConsoleLevel, OpenTransaction, ReducerCall, ReducerOutcome};
-use lightcone_types::{ConnectionId, Timestamp};
+use lightcone_types::Timestamp;
 use lightcone_wire::server;
 
 use super::lifecycle::delete_client_rows;
@@ -34,13 +34,12 @@ impl Writer {
         let Some(client) = self.state.clients.get(&connection) else {
             return self.shared.inbox.capacity.give_back(&place);
         };
-        let (peer, connection_id) = (client.peer, client.connection_id);
+        let (peer, id) = (client.peer, client.id);
         if decoded.version != self.module.version {
             decoded.resolve_again(&self.module, &peer, client.queue.budget());
         }
         let mut origin = Origin {
-            identity: peer.identity,
-            connection_id,
+            client: id,
             timestamp: decoded.timestamp,
             trace: None,
         };
@@ -128,7 +127,7 @@ impl Writer {
                     connection,
                     request_id,
                     timestamp: self.now(),
-                    result: CallResult::Failed(CallFailure::NotRun(refusal.message)),
+                    result: Err(CallFailure::new(Failure::NotRun, refusal.message)),
                     ops: 0..0,
                 });
             }
@@ -157,9 +156,9 @@ impl Writer {
         }
     }
 
-    fn log_error(&self, function: &str, text: &str, timestamp: Timestamp) {
+    pub(super) fn log_error(&self, function: Option<&str>, text: &str, timestamp: Timestamp) {
         let log = &self.shared.log;
-        log.host(ConsoleLevel::Error, Some(function), text, timestamp);
+        log.host(ConsoleLevel::Error, function, text, timestamp);
     }
 
     fn log_refused(&self, function: &str, text: &str, timestamp: Timestamp) {
@@ -176,7 +175,7 @@ impl Writer {
         if let Some(reason) = self.shared.status.read_only() {
             let counters = &self.module.reducer(reducer).counters;
             counters.note_failure(Failure::NotRun);
-            return (CallResult::Failed(CallFailure::NotRun(reason)), 0..0);
+            return (Err(CallFailure::new(Failure::NotRun, reason)), 0..0);
         }
         self.end_round_before(reducer);
         let started = self.begin_traced(origin);
@@ -208,7 +207,8 @@ impl Writer {
         } else {
             self.datastore.rollback();
         }
-        let (result, failure) = self.result(reducer, outcome, origin.timestamp);
+        let result = self.result(reducer, outcome, origin.timestamp);
+        let failure = result.as_ref().err().map(|failure| failure.why);
         self.note_call(&measured, failure);
         self.end_traced(reducer, started, &measured, &result);
         (result, changes)
@@ -222,8 +222,7 @@ impl Writer {
         leaves: bool,
     ) -> Result<Range<usize>, DatastoreError> {
         if leaves {
-            let deleted =
-                delete_client_rows(&mut self.datastore, origin.identity, origin.connection_id);
+            let deleted = delete_client_rows(&mut self.datastore, origin.client);
             deleted.inspect_err(|_| self.datastore.rollback())?;
         }
         Ok(self.commit()?.changes)
@@ -234,8 +233,8 @@ impl Writer {
         let call = ReducerCall {
             id: reducer,
             name: &self.module.reducer(reducer).name,
-            sender: origin.identity,
-            connection_id: origin.connection_id,
+            sender: origin.client.identity,
+            connection_id: origin.client.connection_id,
             timestamp: origin.timestamp,
             args,
         };
@@ -249,33 +248,27 @@ impl Writer {
         outcome
     }
 
-    /// What the caller is told of a call that has ended, and what it counts as.
-    fn result(
-        &self,
-        reducer: u32,
-        outcome: ReducerOutcome,
-        timestamp: Timestamp,
-    ) -> (CallResult, Option<Failure>) {
+    /// What the caller is told of a call that has ended.
+    fn result(&self, reducer: u32, outcome: ReducerOutcome, timestamp: Timestamp) -> CallResult {
         let (database, reducer) = (
             self.shared.options.identity,
             &self.module.reducer(reducer).name,
         );
-        match outcome {
-            ReducerOutcome::Ok => (CallResult::Committed, None),
+        Err(match outcome {
+            ReducerOutcome::Ok => return Ok(()),
             ReducerOutcome::UserError(text) => {
-                self.log_error(reducer, &text, timestamp);
-                (CallResult::UserError(text), Some(Failure::Sender))
+                self.log_error(Some(reducer), &text, timestamp);
+                CallFailure::new(Failure::Sender, text)
             }
             ReducerOutcome::Fatal { message } => {
                 tracing::warn!(%database, %reducer, %message, "a reducer trapped");
-                (CallResult::Failed(CallFailure::Fatal), Some(Failure::Trap))
+                CallFailure::new(Failure::Trap, message)
             }
             ReducerOutcome::TimedOut { message } => {
                 tracing::warn!(%database, %reducer, %message, "a reducer was stopped");
-                let failure = CallFailure::TimedOut(message);
-                (CallResult::Failed(failure), Some(Failure::Time))
+                CallFailure::new(Failure::Time, message)
             }
-        }
+        })
     }
 
     /// A call inside a connection of its own, which comes and goes even if the call does not reach the module (06 §5.11).
@@ -295,8 +288,7 @@ impl Writer {
         } = call;
         self.note_wait(received);
         let origin = Origin {
-            identity: caller.identity,
-            connection_id,
+            client: caller.client(connection_id),
             timestamp,
             trace,
         };
@@ -311,7 +303,7 @@ impl Writer {
                 return self.answer(asked, result);
             }
         }
-        if let Err(refused) = self.connect(caller.identity, connection_id, &caller.jwt_payload) {
+        if let Err(refused) = self.connect(origin.client, &caller.jwt_payload) {
             if self.shared.status.is_read_only() {
                 self.count_refused(rights, &function);
             }
@@ -329,7 +321,7 @@ impl Writer {
             Ok((args, None)) => self.call_by_name(&origin, rights, &function, &args, None),
             Err(error) => Err(error),
         };
-        self.disconnect(caller.identity, connection_id);
+        self.disconnect(origin.client);
         self.answer(asked, result);
     }
 
@@ -390,12 +382,7 @@ impl Writer {
     }
 
     fn run_immediate_call(&mut self, name: &str, args: &[u8]) {
-        let origin = Origin {
-            identity: self.shared.options.identity,
-            connection_id: ConnectionId(0),
-            timestamp: self.now(),
-            trace: None,
-        };
+        let origin = Origin::of_nobody(self.shared.options.identity, self.now());
         let module = self.module.clone();
         // The database itself may call what is private.
         let resolve = |kind| resolve(&module, Rights::All, kind, name, args);
@@ -413,7 +400,7 @@ impl Writer {
             Ok(function) => return self.start_procedure(function, origin, args, ReplyTo::None),
             Err(refusal) => refusal,
         };
-        self.log_error(name, &refusal.log, origin.timestamp);
+        self.log_error(Some(name), &refusal.log, origin.timestamp);
     }
 
     /// With `inside`, the payload of the caller's token, the caller comes and goes in the call's own transaction.
@@ -445,12 +432,18 @@ impl Writer {
             energy_used: (elapsed.as_nanos() as u64).max(1),
             returned_json: None,
         };
-        match result {
-            CallResult::Committed => Ok(outcome),
-            CallResult::UserError(message) => Err(CallError::UserError { message, outcome }),
-            CallResult::Failed(CallFailure::Fatal) => Err(CallError::Fatal { outcome }),
-            CallResult::Failed(CallFailure::TimedOut(_)) => Err(CallError::TimedOut { outcome }),
-            CallResult::Failed(CallFailure::NotRun(text)) => Err(CallError::Database(text)),
-        }
+        let Err(failure) = result else {
+            return Ok(outcome);
+        };
+        let CallFailure { why, reason } = *failure;
+        Err(match why {
+            Failure::Sender => CallError::UserError {
+                message: reason,
+                outcome,
+            },
+            Failure::Trap => CallError::Fatal { outcome },
+            Failure::Time => CallError::TimedOut { outcome },
+            Failure::NotRun => CallError::Database(reason),
+        })
     }
 }

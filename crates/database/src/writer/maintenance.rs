@@ -133,7 +133,7 @@ fn mark_planned(shared: &Shared, datastore: &Datastore) {
         return;
     }
     let options = &shared.options;
-    if let Err(error) = crate::no_schedules::set(&*options.storage, &options.directory, true) {
+    if let Err(error) = options.note_no_schedules(true) {
         // It is opened once for nothing, no more.
         tracing::debug!(database = %options.identity, %error, "the mark of a database without plans cannot be set");
     }

@@ -5,9 +5,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use lightcone_engine::MigrationWork;
-use lightcone_host::{ConsoleLevel, HostEnv};
+use lightcone_host::HostEnv;
 use lightcone_schema::{MigrationPlan, TableSchema};
-use lightcone_types::{ConnectionId, Identity, TableId};
+use lightcone_types::TableId;
 use rustc_hash::FxHashMap;
 
 use super::same_meaning::same_meaning;
@@ -60,17 +60,26 @@ impl Writer {
         planned: PlannedMigration,
     ) -> Result<(), UpdateError> {
         let replaced = self.replace_in_steps(program, planned);
+        self.end_migration(&replaced);
+        replaced
+    }
+
+    /// Notes how a migration has ended.
+    pub(super) fn end_migration(&self, result: &Result<(), UpdateError>) {
         let progress = &self.shared.status.migration;
-        let outcome = match &replaced {
+        let outcome = match result {
             Ok(()) => MigrationOutcome::Committed,
             Err(_) if progress.is_cancelled() => MigrationOutcome::Cancelled,
             Err(error) => MigrationOutcome::Failed {
                 reason: error.to_string(),
             },
         };
-        let ended = (self.now_instant(), self.now());
-        progress.end(outcome, ended);
-        replaced
+        progress.end(outcome, (self.now_instant(), self.now()));
+    }
+
+    pub(super) fn log_failed_update(&self, error: &UpdateError) {
+        let text = format!("Database update failed: {error}");
+        self.log_error(None, &text, self.now());
     }
 
     fn replace_in_steps(
@@ -90,9 +99,7 @@ impl Writer {
         let breaks_clients = planned.plan.breaks_clients();
         if let Err(error) = self.migrate(program, &planned) {
             self.datastore.know_old_tables(self.module.def());
-            let reason = error.to_string();
-            let text = format!("Database update failed: {reason}");
-            log.host(ConsoleLevel::Error, None, &text, self.now());
+            self.log_failed_update(&error);
             return Err(error);
         }
         self.shared.set_module(self.module.clone());
@@ -380,9 +387,8 @@ impl Writer {
 
     /// The disconnect reducer of the new module, for all clients that were connected.
     fn run_all_disconnects(&mut self) {
-        let clients: Vec<(Identity, ConnectionId)> = crate::open::clients_of(&self.datastore);
-        for (identity, connection_id) in clients {
-            self.disconnect(identity, connection_id);
+        for client in crate::open::clients_of(&self.datastore) {
+            self.disconnect(client);
             self.end_full_round();
         }
     }

@@ -11,7 +11,7 @@ use lightcone_host::{
     trap_of, HandlerResponse, HttpResponse, InterruptReason, ProcedureOutcome, ProcedureResult,
 };
 use lightcone_types::bsatn::{Decode as _, Reader};
-use lightcone_types::{ConnectionId, Identity, TimeDuration};
+use lightcone_types::{Identity, TimeDuration};
 use lightcone_wire::server;
 
 use super::timers::Timer;
@@ -19,7 +19,7 @@ use super::Writer;
 use crate::asked::Asked;
 use crate::calls::{CallError, CallOutcome, HandlerAnswer, HandlerRequest};
 use crate::error::Refusal;
-use crate::events::Event;
+use crate::events::{CallFailure, Event};
 use crate::inbox::Input;
 use crate::metrics::{CountedFunction, Failure, FunctionKind};
 use crate::module::{Function, Module};
@@ -37,32 +37,6 @@ const COMPUTES_MAX: Duration = Duration::from_millis(2);
 const TURN_MAX: Duration = Duration::from_millis(100);
 /// Why the tables are there after a loan.
 const GIVEN_BACK: &str = "a lease gives the tables back whatever happens";
-
-/// Why a procedure returned nothing.
-struct ProcedureFailure {
-    why: Failure,
-    reason: String,
-}
-
-impl ProcedureFailure {
-    fn new(why: Failure, reason: impl Into<String>) -> ProcedureFailure {
-        ProcedureFailure {
-            why,
-            reason: reason.into(),
-        }
-    }
-
-    /// The text for the caller (05 §6.4).
-    fn text(self) -> String {
-        match self.why {
-            Failure::NotRun => self.reason,
-            _ => format!(
-                "The module instance encountered a fatal error: {}",
-                self.reason
-            ),
-        }
-    }
-}
 
 impl Writer {
     /// A procedure for a caller. Its transactions go to all subscribers, its caller among them, before the answer.
@@ -95,12 +69,7 @@ impl Writer {
             return self.answer(asked, Err(CallError::NoSuchFunction));
         };
         self.start(Job {
-            origin: Origin {
-                identity: Identity::ZERO,
-                connection_id: ConnectionId(0),
-                timestamp: request.timestamp,
-                trace: None,
-            },
+            origin: Origin::of_nobody(Identity::ZERO, request.timestamp),
             args: request.head,
             body: request.body,
             reply_to: ReplyTo::Handler(asked),
@@ -150,7 +119,7 @@ impl Writer {
     }
 
     fn refuse_call(&mut self, job: Job, reason: String) {
-        let refused = Err(ProcedureFailure::new(Failure::NotRun, reason));
+        let refused = Err(CallFailure::new(Failure::NotRun, reason));
         self.finish(job, refused);
     }
 
@@ -309,20 +278,20 @@ impl Writer {
         } = ended;
         // It may have ended before it could hear that a transaction was refused.
         let result = match (control.refused(), outcome) {
-            (Some(reason), _) => Err(ProcedureFailure::new(Failure::Trap, &*reason)),
+            (Some(reason), _) => Err(CallFailure::new(Failure::Trap, &*reason)),
             (None, ProcedureOutcome::Returned(result)) => Ok(result),
             (None, ProcedureOutcome::Failed { message }) => {
-                Err(ProcedureFailure::new(Failure::Trap, message))
+                Err(CallFailure::new(Failure::Trap, message))
             }
             (None, ProcedureOutcome::TimedOut { message }) => {
-                Err(ProcedureFailure::new(Failure::Time, message))
+                Err(CallFailure::new(Failure::Time, message))
             }
         };
         self.finish(job, result);
     }
 
     /// Tells the caller what came of a call, or why it never began.
-    fn finish(&mut self, job: Job, result: Result<ProcedureResult, ProcedureFailure>) {
+    fn finish(&mut self, job: Job, result: Result<ProcedureResult, Box<CallFailure>>) {
         let Job {
             module,
             function,
@@ -332,14 +301,15 @@ impl Writer {
         } = job;
         if let ReplyTo::Handler(asked) = reply_to {
             let result = result.and_then(handler_reply);
-            self.note_end(&module, function, &origin, true, result.as_ref().err());
+            let failure = result.as_ref().err().map(|failure| &**failure);
+            self.note_end(&module, function, &origin, true, failure);
             // As the handler's own text, without a prefix (06 §5.16).
             let result = result.map_err(|failure| CallError::Database(failure.reason));
             return self.answer(asked, result);
         }
         let result = result.and_then(|result| checked_value(&module, function.id, result));
         let is_told = !matches!(reply_to, ReplyTo::Schedule { .. } | ReplyTo::None);
-        let failure = result.as_ref().err();
+        let failure = result.as_ref().err().map(|failure| &**failure);
         self.note_end(&module, function, &origin, is_told, failure);
         let name = &module.function(function).name;
         self.trace_procedure(name, &origin, failure.map(|failure| &*failure.reason));
@@ -353,7 +323,7 @@ impl Writer {
         function: Function,
         origin: &Origin,
         is_told: bool,
-        failure: Option<&ProcedureFailure>,
+        failure: Option<&CallFailure>,
     ) {
         let CountedFunction { name, counters, .. } = module.function(function);
         let took = self.now().0.saturating_sub(origin.timestamp.0).max(0);
@@ -362,7 +332,7 @@ impl Writer {
             Some(Failure::NotRun) => counters.note_failure(Failure::NotRun),
             _ => counters.note(Duration::from_micros(took as u64), why),
         }
-        let Some(ProcedureFailure { reason, .. }) = failure else {
+        let Some(CallFailure { reason, .. }) = failure else {
             return;
         };
         // Who asked is told that it was not run.
@@ -382,7 +352,7 @@ impl Writer {
         procedure: u32,
         origin: &Origin,
         reply_to: ReplyTo,
-        result: Result<Counted<Vec<u8>>, ProcedureFailure>,
+        result: Result<Counted<Vec<u8>>, Box<CallFailure>>,
     ) {
         match reply_to {
             ReplyTo::Client {
@@ -390,13 +360,13 @@ impl Writer {
                 request_id,
             } => self.tell_client(connection, request_id, origin, result),
             ReplyTo::Http(asked) => {
-                self.disconnect(origin.identity, origin.connection_id);
+                self.disconnect(origin.client);
                 let result = result.map(|value| json_of(module, procedure, &value));
                 let result = result.map_err(|failure| match failure.why {
                     Failure::Time => CallError::TimedOut {
                         outcome: CallOutcome::default(),
                     },
-                    _ => CallError::Database(failure.text()),
+                    _ => CallError::Database(failure.of_procedure()),
                 });
                 // It may be several times as large as the value.
                 let account = &self.shared.procedures.accounts.all;
@@ -426,7 +396,7 @@ impl Writer {
         connection: ConnectionNumber,
         request_id: u32,
         origin: &Origin,
-        result: Result<Counted<Vec<u8>>, ProcedureFailure>,
+        result: Result<Counted<Vec<u8>>, Box<CallFailure>>,
     ) {
         let mut answer = Vec::new();
         match result {
@@ -441,7 +411,11 @@ impl Writer {
                 );
             }
             Err(failure) => {
-                server::procedure_result_internal_error(&mut answer, request_id, &failure.text());
+                server::procedure_result_internal_error(
+                    &mut answer,
+                    request_id,
+                    &failure.of_procedure(),
+                );
             }
         }
         let answer = self.ready(connection, answer);
@@ -455,10 +429,10 @@ fn checked_value(
     module: &Module,
     procedure: u32,
     result: ProcedureResult,
-) -> Result<Counted<Vec<u8>>, ProcedureFailure> {
+) -> Result<Counted<Vec<u8>>, Box<CallFailure>> {
     let ProcedureResult::Value(value) = result else {
         let text = "a procedure answered like an HTTP handler";
-        return Err(ProcedureFailure::new(Failure::Trap, text));
+        return Err(CallFailure::new(Failure::Trap, text));
     };
     let definition = &module.def().procedures[procedure as usize];
     let valid = lightcone_types::bsatn::validate(
@@ -468,7 +442,7 @@ fn checked_value(
     );
     valid.map(|()| value).map_err(|error| {
         let text = format!("the result is no value of the declared type: {error}");
-        ProcedureFailure::new(Failure::Trap, text)
+        CallFailure::new(Failure::Trap, text)
     })
 }
 
@@ -485,12 +459,12 @@ fn json_of(module: &Module, procedure: u32, value: &[u8]) -> String {
     json
 }
 
-fn handler_reply(result: ProcedureResult) -> Result<HandlerAnswer, ProcedureFailure> {
+fn handler_reply(result: ProcedureResult) -> Result<HandlerAnswer, Box<CallFailure>> {
     let ProcedureResult::Response(HandlerResponse { head, body }) = result else {
         let text = "an HTTP handler answered like a procedure";
-        return Err(ProcedureFailure::new(Failure::Trap, text));
+        return Err(CallFailure::new(Failure::Trap, text));
     };
     let head = HttpResponse::decode(&mut Reader::new(&head));
-    let head = head.map_err(|error| ProcedureFailure::new(Failure::Trap, error.to_string()))?;
+    let head = head.map_err(|error| CallFailure::new(Failure::Trap, error.to_string()))?;
     Ok(HandlerAnswer { head, body })
 }

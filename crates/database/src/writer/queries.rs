@@ -15,7 +15,7 @@ use crate::error::{Refusal, SqlError};
 use crate::evaluate::Finder;
 use crate::events::{Answer, Event};
 use crate::inbox::{FoundQuery, HttpQuery, Input, QueryTurn};
-use crate::outgoing::ReadTicket;
+use crate::outgoing::{Delivery, ReadTicket};
 use crate::peer::{ConnectionNumber, SetKey};
 use crate::request::CompiledSet;
 use crate::rights::Rights;
@@ -175,7 +175,7 @@ impl Writer {
         let queries = client.counts.queries + of_set.queries;
         let steps = client.counts.steps + of_set.steps;
         let refusal = if client.query_sets.contains_key(&id) {
-            Some(format!("Subscription with id QuerySetId {{ id: {id} }} already exists for client: ({}, {})", client.peer.identity, client.connection_id))
+            Some(format!("Subscription with id QuerySetId {{ id: {id} }} already exists for client: ({}, {})", client.peer.identity, client.id.connection_id))
         } else if client.query_sets.len() >= limits.query_sets_max {
             Some(format!(
                 "a connection holds at most {} query sets [LC0704]",
@@ -235,7 +235,7 @@ impl Writer {
     }
 
     /// Ends a live set, and tells fan-out, and the client what it is not told yet.
-    fn unregister(&mut self, key: SetKey, answer: Option<Answer>) {
+    fn unregister(&mut self, key: SetKey, answer: Answer) {
         if let Some(client) = self.state.clients.get_mut(&key.connection) {
             if let Some(QuerySet { set, .. }) = client.query_sets.remove(&key.id) {
                 client.counts.remove(&set.queries);
@@ -279,7 +279,7 @@ impl Writer {
         ticket: Option<ReadTicket>,
     ) -> Answer {
         let mut answer = self.ready(connection, reply.error(error));
-        if let Answer::Ready(message) = &mut answer {
+        if let Some(Delivery::Messages(message)) = answer.as_deref_mut() {
             message.ticket = ticket.map(|ticket| Box::new(ticket.evaluated()));
         }
         answer
@@ -298,7 +298,7 @@ impl Writer {
         let Some(live) = client.query_sets.get(&query_set_id) else {
             let error = format!(
                 "Subscription not found: ({}, {}, {query_set_id})",
-                client.peer.identity, client.connection_id
+                client.peer.identity, client.id.connection_id
             );
             let answer = self.refusal(connection, reply, &error, ticket);
             return self.event(Event::Answered { connection, answer });
@@ -316,7 +316,7 @@ impl Writer {
                 self.ready(connection, message)
             }
         };
-        self.unregister(key, Some(answer));
+        self.unregister(key, answer);
     }
 
     /// Forgets a query set whose first rows the client cannot get, unless the client has done so and uses its id again.
@@ -369,22 +369,18 @@ impl Writer {
         failed: Option<Box<dyn FnOnce() + Send>>,
     ) -> Evaluated {
         let Some(client) = self.state.clients.get(&connection) else {
-            return Evaluated::Answer(Answer::Gone);
+            return Evaluated::Answer(None);
         };
         let budget = client.queue.budget().clone();
         if budget.is_gone() {
-            return Evaluated::Answer(Answer::Gone);
+            return Evaluated::Answer(None);
         }
         let mut plans_of_rules = plans.iter().filter(|plan| plan.has_rules());
         let row_limit = match plans_of_rules.next() {
             Some(_) => row_limit::of(&self.datastore, client.peer.rights),
             None => None,
         };
-        let datastore = &mut self.datastore;
-        let frozen = &mut self.state.frozen;
-        let windows = &self.state.windows;
-        let may_freeze = ticket.first_try.is_none();
-        let mut finder = Finder::new(datastore, frozen, windows, may_freeze, row_limit);
+        let mut finder = self.finder(ticket.first_try.is_none(), row_limit);
         let mut exceeded = None;
         let find = |plan: BoundQuery| {
             let source = match &plan {
@@ -416,7 +412,7 @@ impl Writer {
             return match answering.finish(&budget) {
                 Ok(mut message) => {
                     message.ticket = Some(Box::new(ticket.evaluated()));
-                    Evaluated::Answer(Answer::Ready(Box::new(message)))
+                    Evaluated::Answer(Some(Box::new(Delivery::Messages(message))))
                 }
                 Err(error) => {
                     let error = error.to_string();
@@ -434,7 +430,19 @@ impl Writer {
             ticket: Some(ticket),
             failed,
         };
-        Evaluated::Answer(Answer::Deferred(self.shared.read_for(&budget, answer)))
+        let answer = Delivery::Deferred(self.shared.read_for(&budget, answer));
+        Evaluated::Answer(Some(Box::new(answer)))
+    }
+
+    fn finder(&mut self, may_freeze: bool, row_limit: Option<u64>) -> Finder<'_> {
+        let (datastore, state) = (&mut self.datastore, &mut self.state);
+        Finder::new(
+            datastore,
+            &mut state.frozen,
+            &state.windows,
+            may_freeze,
+            row_limit,
+        )
     }
 
     /// Counts queries that have come to, or gone from, their tables.
@@ -493,7 +501,7 @@ impl Writer {
             let mut message = Vec::new();
             server::subscription_error(&mut message, None, key.id, error);
             let answer = self.ready(key.connection, message);
-            self.unregister(key, Some(answer));
+            self.unregister(key, answer);
         }
     }
 
@@ -522,8 +530,9 @@ impl Writer {
             plans,
             turn,
         } = query;
+        let client = caller.client(connection_id);
         if turn != QueryTurn::Second {
-            self.connect(caller.identity, connection_id, &caller.jwt_payload)?;
+            self.connect(client, &caller.jwt_payload)?;
         }
         let rights = self.shared.rights_of(&caller.identity, caller.rights);
         let plans = plans.and_then(|plans| {
@@ -535,10 +544,7 @@ impl Writer {
             Ok(plans)
         });
         let row_limit = row_limit::of(&self.datastore, rights);
-        let (datastore, frozen) = (&mut self.datastore, &mut self.state.frozen);
-        let windows = &self.state.windows;
-        let may_freeze = turn != QueryTurn::First;
-        let mut finder = Finder::new(datastore, frozen, windows, may_freeze, row_limit);
+        let mut finder = self.finder(turn != QueryTurn::First, row_limit);
         let find = |plan: &BoundQuery| match plan {
             BoundQuery::Table(plan) if is_row_count(plan) => Some(finder.count(plan)),
             plan => finder.find(plan),
@@ -548,7 +554,7 @@ impl Writer {
             (plans, sources)
         });
         if turn != QueryTurn::Second {
-            self.disconnect(caller.identity, connection_id);
+            self.disconnect(client);
         }
         found
     }

@@ -1,7 +1,6 @@
 //! What a failed log leaves: a database that is read-only, in its last durable state.
 
 use lightcone_engine::{CommitOutput, Datastore};
-use lightcone_snapshot::SnapshotStore;
 
 use super::Writer;
 use crate::error::Error;
@@ -36,8 +35,7 @@ impl Writer {
         let _no_snapshot = shared.snapshots.hold();
         // Both states at once may be more than the memory takes.
         self.datastore = Datastore::new();
-        let directory = options.directory.join("snapshots");
-        let mut snapshots = SnapshotStore::open_on(options.storage.clone(), &directory)?;
+        let mut snapshots = options.snapshots()?;
         let (mut datastore, _) =
             Datastore::recover_until(&options.directory, &mut snapshots, &*log, durable_offset)?;
         let program = datastore.module_record().map(|record| record.program_hash);

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use lightcone_engine::{DatastoreError, ScheduleAt, ScheduleChange, ScheduleKey};
-use lightcone_host::ConsoleLevel;
-use lightcone_types::{ConnectionId, TableId, Timestamp};
+use lightcone_types::{TableId, Timestamp};
 
 use super::timers::Timer;
 use super::{Origin, Writer};
@@ -183,12 +182,7 @@ impl Writer {
     }
 
     fn origin_of_schedule(&self, intended: Timestamp) -> Origin {
-        Origin {
-            identity: self.shared.options.identity,
-            connection_id: ConnectionId(0),
-            timestamp: self.now().max(intended),
-            trace: None,
-        }
+        Origin::of_nobody(self.shared.options.identity, self.now().max(intended))
     }
 
     /// A row that ran once goes, one with an interval is planned again; one that was changed by its call stays as it is.
@@ -246,9 +240,7 @@ impl Writer {
                     "there is no function `{name}` for a row of `{}`",
                     schema.name
                 );
-                self.shared
-                    .log
-                    .host(ConsoleLevel::Error, None, &text, self.now());
+                self.log_error(None, &text, self.now());
                 return None;
             }
         };
@@ -260,9 +252,7 @@ impl Writer {
                     "row {} of `{table}` is no argument for `{name}`: {error}",
                     key.id
                 );
-                self.shared
-                    .log
-                    .host(ConsoleLevel::Error, Some(name), &text, self.now());
+                self.log_error(Some(name), &text, self.now());
                 None
             }
         }

@@ -48,11 +48,8 @@ impl Writer {
             kind: FunctionKind::Reducer,
             name: self.module.reducer(reducer).name.clone(),
         };
-        let error = match result {
-            CallResult::Committed => None,
-            CallResult::UserError(text) => Some(text.clone()),
-            CallResult::Failed(failure) => Some(failure.text().into_owned()),
-        };
+        let error = result.as_ref().err();
+        let error = error.map(|failure| failure.of_reducer().into_owned());
         let ended = self.now();
         traced.tell(name, (started, ended), error);
         if measured.has_record(self.next_offset) {

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use lightcone_engine::CommitOutput;
 use lightcone_live::{FirstRows, LiveQuery, QueryLoad, Takers, Windows, WorkBudget};
-use lightcone_types::{ColId, ConnectionId, Identity, TableId};
+use lightcone_types::{ColId, Identity, TableId};
 use rustc_hash::FxHashMap;
 use tokio::sync::oneshot;
 
@@ -16,14 +16,14 @@ use crate::events::Batch;
 use crate::frozen::FrozenTables;
 use crate::inbox::Stop;
 use crate::outgoing::OutgoingQueue;
-use crate::peer::{ConnectionNumber, Peer};
+use crate::peer::{ClientId, ConnectionNumber, Peer};
 use crate::procedures::Loans;
 use crate::request::CompiledSet;
 use crate::views::Views;
 
 pub(super) struct Client {
     pub peer: Peer,
-    pub connection_id: ConnectionId,
+    pub id: ClientId,
     pub queue: Arc<OutgoingQueue>,
     pub query_sets: FxHashMap<u32, QuerySet>,
     /// In all query sets.

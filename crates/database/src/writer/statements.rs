@@ -29,9 +29,10 @@ impl Writer {
             connection_id,
             plan,
         } = write;
-        self.connect(caller.identity, *connection_id, &caller.jwt_payload)?;
+        let client = caller.client(*connection_id);
+        self.connect(client, &caller.jwt_payload)?;
         let result = self.change_rows(plan, caller.identity);
-        self.disconnect(caller.identity, *connection_id);
+        self.disconnect(client);
         result
     }
 

@@ -11,7 +11,7 @@ use axum::Extension;
 use bytes::Bytes;
 use futures_util::{stream, StreamExt as _};
 use lightcone_control::DatabaseRecord;
-use lightcone_database::{Changes, ChangesError, Place};
+use lightcone_database::{Changes, ChangesError, Place, Refusal};
 use lightcone_log::LogError;
 use lightcone_node::auth::Caller;
 use lightcone_node::permissions::Action;
@@ -40,8 +40,8 @@ pub(super) async fn changes(
     Extension(caller): Extension<Caller>,
 ) -> Reply {
     let from = match headers.get("last-event-id") {
-        Some(id) => Some(id.to_str().unwrap_or("?").parse().map_err(wrong)?),
-        None => query.parsed("from", str::parse::<Place>)?,
+        Some(id) => Some(place(id.to_str().unwrap_or("?")).map_err(wrong)?),
+        None => query.parsed("from", place)?,
     };
     let follows = query.boolean("follow")?.unwrap_or(true);
     let tables = query.text("tables")?.into_iter();
@@ -136,6 +136,10 @@ impl<MaySee: Fn() -> bool> Following<MaySee> {
             (error, _) => ending(&error.to_string()),
         }
     }
+}
+
+fn place(text: &str) -> Result<Place, String> {
+    text.parse().map_err(|refusal: Refusal| refusal.0)
 }
 
 /// The last event, with the reason.
