@@ -68,8 +68,8 @@ pub enum CallError {
     Database(String),
 }
 
-impl NotDurable for CallError {
-    fn not_durable(reason: String) -> CallError {
+impl From<NotDurable> for CallError {
+    fn from(NotDurable(reason): NotDurable) -> CallError {
         CallError::Database(reason)
     }
 }

@@ -254,19 +254,19 @@ impl From<MigrationError> for UpdateError {
     }
 }
 
-/// What a caller is told whose call was carried out, if that is not durable and never will be.
-pub(crate) trait NotDurable {
-    fn not_durable(reason: String) -> Self;
-}
+/// Why what was carried out is not durable, and never will be.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct NotDurable(pub String);
 
-impl NotDurable for SqlError {
-    fn not_durable(reason: String) -> SqlError {
+impl From<NotDurable> for SqlError {
+    fn from(NotDurable(reason): NotDurable) -> SqlError {
         SqlError::Database(reason)
     }
 }
 
-impl NotDurable for UpdateError {
-    fn not_durable(reason: String) -> UpdateError {
+impl From<NotDurable> for UpdateError {
+    fn from(NotDurable(reason): NotDurable) -> UpdateError {
         UpdateError::Database(reason)
     }
 }

@@ -11,12 +11,12 @@ use lightcone_types::Timestamp;
 use lightcone_wire::server;
 use tokio::sync::oneshot;
 
-use crate::asked::Asked;
-use crate::error::ConnectError;
+use crate::error::{ConnectError, NotDurable};
 use crate::inbox::NewClient;
 use crate::metrics::Failure;
 use crate::outgoing::Delivery;
 use crate::peer::{ConnectionNumber, SetKey};
+use crate::replies::Waiter;
 use lightcone_live::LiveQuery;
 
 /// How a call ended, as the caller sees it.
@@ -74,7 +74,7 @@ pub(crate) fn encode_result(
 }
 
 /// Called when something is durable, or with why it never will be.
-pub(crate) type Release = Box<dyn FnOnce(Result<(), String>) + Send>;
+pub(crate) type Release = Box<dyn FnOnce(Result<(), NotDurable>) + Send>;
 
 /// An answer that is ready, with what is reserved for it, or is being made by another thread. None: the client is gone, or was told.
 pub(crate) type Answer = Option<Box<Delivery>>;
@@ -84,7 +84,7 @@ pub(crate) enum Event {
     /// A client was let in, and hears of it when it is known here.
     Connected {
         client: Box<NewClient>,
-        asked: Asked<Result<(), ConnectError>>,
+        waiter: Waiter<Result<(), ConnectError>>,
     },
     Disconnected {
         connection: ConnectionNumber,

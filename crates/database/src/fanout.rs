@@ -147,7 +147,7 @@ impl Fanout {
                 self.called(connection, request_id, timestamp, &result, deltas, ops);
             }
             Event::Committed { ops } => self.update(deltas, ops, None),
-            Event::Connected { client, asked } => {
+            Event::Connected { client, waiter } => {
                 let NewClient {
                     connection,
                     peer,
@@ -173,7 +173,7 @@ impl Fanout {
                 };
                 self.connections.insert(connection, state);
                 // The client may have gone meanwhile; its disconnect follows then.
-                asked.answer(Ok(()));
+                waiter.answer(Ok(()));
             }
             Event::Disconnected { connection } => self.forget(connection),
             Event::Subscribed {

@@ -128,7 +128,7 @@ impl DatabaseHandle {
             confirmed: request.confirmed,
             queue,
         };
-        let connect = |asked| Input::Connect(Box::new(client), asked);
+        let connect = |waiter| Input::Connect(Box::new(client), waiter);
         shared.ask(Some(permit), false, connect).await??;
         Ok(connection)
     }
@@ -174,7 +174,7 @@ impl DatabaseHandle {
             received,
             trace,
         };
-        let call = |asked| Input::Call(Box::new(call), asked);
+        let call = |waiter| Input::Call(Box::new(call), waiter);
         let result = shared.ask(Some(permit), true, call).await;
         result.map_err(|_| shared.gone())?
     }
@@ -321,7 +321,8 @@ impl DatabaseHandle {
             module_log: shared.log.metrics(),
             snapshots: metrics.snapshots.read(),
             replayed: metrics.replayed,
-            wasm_memory_bytes: (shared.instances.memory.used() + procedures.memory.used()) as u64,
+            wasm_memory_bytes: (shared.config.accounts.memory.used() + procedures.memory.used())
+                as u64,
             procedure_memory_bytes: procedures.all.used() as u64,
             inbox_messages: shared.inbox.capacity.messages_taken() as u64,
             reads_under_way: reads_max.saturating_sub(reads_left) as u64,

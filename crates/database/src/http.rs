@@ -42,9 +42,9 @@ impl DatabaseHandle {
             body,
             timestamp: self.shared.environment().now(),
         };
-        let command = |asked| {
+        let command = |waiter| {
             drop(charge);
-            Input::HttpRequest(Box::new(request), asked)
+            Input::HttpRequest(Box::new(request), waiter)
         };
         let answer = self.shared.ask(Some(permit), true, command).await;
         let answer = answer.map_err(|_| self.shared.gone())??;

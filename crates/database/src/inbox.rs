@@ -14,7 +14,6 @@ use lightcone_table::IndexBuild;
 use lightcone_types::{ColId, ConnectionId, Identity, TableId, Timestamp};
 use tokio::sync::{mpsc, oneshot, OwnedSemaphorePermit};
 
-use crate::asked::Asked;
 use crate::calls::{CallError, CallOutcome, Caller, HandlerAnswer, HandlerRequest};
 use crate::error::{ConnectError, SqlError, UpdateError};
 use crate::evaluate::Source;
@@ -25,6 +24,7 @@ use crate::options::Limits;
 use crate::outgoing::OutgoingQueue;
 use crate::peer::{ClientId, ConnectionNumber, Peer, SetKey};
 use crate::procedures::{Body, Ended, LeaseRequest};
+use crate::replies::Waiter;
 use crate::request::Decoded;
 use crate::rights::Rights;
 use crate::trace::TraceContext;
@@ -37,22 +37,25 @@ pub(crate) enum Input {
         decoded: Decoded,
         place: Place,
     },
-    Connect(Box<NewClient>, Asked<Result<(), ConnectError>>),
+    Connect(Box<NewClient>, Waiter<Result<(), ConnectError>>),
     Disconnect {
         connection: ConnectionNumber,
     },
-    Call(Box<HttpCall>, Asked<Result<CallOutcome, CallError>>),
-    HttpRequest(Box<HandlerRequest>, Asked<Result<HandlerAnswer, CallError>>),
-    Query(HttpQuery, Asked<Result<FoundQuery, SqlError>>),
-    Write(HttpWrite, Asked<Result<SqlStats, SqlError>>),
-    TableRows(Asked<Vec<TableRows>>),
+    Call(Box<HttpCall>, Waiter<Result<CallOutcome, CallError>>),
+    HttpRequest(
+        Box<HandlerRequest>,
+        Waiter<Result<HandlerAnswer, CallError>>,
+    ),
+    Query(HttpQuery, Waiter<Result<FoundQuery, SqlError>>),
+    Write(HttpWrite, Waiter<Result<SqlStats, SqlError>>),
+    TableRows(Waiter<Vec<TableRows>>),
     Publish {
         program: Box<Program>,
         planned: PlannedMigration,
-        asked: Asked<Result<(), UpdateError>>,
+        waiter: Waiter<Result<(), UpdateError>>,
         /// For a plan whose rows are migrated first, behind the running program: then the one above hears when that has begun, or does
         /// so already.
-        ended: Option<Asked<Result<(), UpdateError>>>,
+        ended: Option<Waiter<Result<(), UpdateError>>>,
     },
     /// Connections of an identity that have more rights than these end.
     LowerRights {
@@ -60,7 +63,7 @@ pub(crate) enum Input {
         rights: Rights,
     },
     /// The committed rows of all tables, and the definition that they have.
-    Freeze(Asked<(DatastoreSnapshot, Arc<ModuleDef>)>),
+    Freeze(Waiter<(DatastoreSnapshot, Arc<ModuleDef>)>),
     Stop(Stop),
     /// The first rows of a query set cannot be had; the client was told.
     SubscriptionFailed {

@@ -16,7 +16,6 @@
 #![forbid(unsafe_code)]
 
 mod answer;
-mod asked;
 mod backfill;
 mod budget;
 mod calls;
@@ -57,6 +56,7 @@ mod probe;
 mod procedures;
 mod reads;
 mod rehearsal;
+mod replies;
 mod request;
 mod resolve;
 mod rights;

@@ -43,7 +43,7 @@ impl DatabaseHandle {
         let (program, _) = initialize(options, program, silent, None)?;
 
         make_directory(options)?;
-        let config = ground.host_config();
+        let config = ground.config.clone();
         let (program, initialized) = initialize(options, program, config, Some(log.clone()))?;
         let Initialized {
             datastore,
@@ -102,7 +102,7 @@ impl DatabaseHandle {
             .ok_or_else(|| Error::Empty(options.directory.clone()))?;
         let (program, instance) = Program::load_with_instance(
             options,
-            &ground.host_config(),
+            &ground.config,
             record.program.into(),
             HostKind::from_u8(record.program_kind),
             Purpose::Open,

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use lightcone_accounts::{Account, Kind, Terms};
 use lightcone_engine::Datastore;
-use lightcone_host::{ConsoleSink, HostConfig, ImmediateCalls, InstanceAccounts, ModuleEngine};
+use lightcone_host::{ConsoleSink, HostConfig, InstanceAccounts, ModuleEngine};
 /// Bounds of one database.
 pub use lightcone_limits::DatabaseLimits as Limits;
 use lightcone_live::WindowLimits;
@@ -284,20 +284,6 @@ impl DatabaseOptions {
         HostConfig {
             accounts: self.commons.instances(),
             ..HostConfig::new(self.identity, console, self.limits.host.clone())
-        }
-    }
-
-    /// The same for instances of a running database.
-    pub(crate) fn live_config(
-        &self,
-        console: Arc<dyn ConsoleSink>,
-        immediate: Arc<dyn ImmediateCalls>,
-        instances: InstanceAccounts,
-    ) -> HostConfig {
-        HostConfig {
-            immediate: Some(immediate),
-            accounts: instances,
-            ..self.host_config(console)
         }
     }
 }

@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use crate::courier::Ready;
+use crate::error::NotDurable;
 use crate::events::Release;
 use crate::outgoing::{Delivery, OutgoingQueue};
 
@@ -34,7 +35,7 @@ impl Waiting {
     fn give_up(self, error: &LogError, ready: &mut Ready) {
         match self {
             Waiting::Deliver { queue, .. } => queue.push([poison_close(error)], ready),
-            Waiting::Release(action) => action(Err(error.to_string())),
+            Waiting::Release(action) => action(Err(NotDurable(error.to_string()))),
         }
     }
 }
@@ -112,7 +113,7 @@ impl Outbox {
     ///
     /// # Errors
     /// It never will be.
-    pub async fn reach(&self, offset: LogOffset) -> Result<(), String> {
+    pub async fn reach(&self, offset: LogOffset) -> Result<(), NotDurable> {
         let (told, known) = oneshot::channel();
         let tell = move |durable| {
             // The call may have ended.
@@ -120,7 +121,7 @@ impl Outbox {
         };
         let waiting = Waiting::Release(Box::new(tell));
         self.hold(offset, [waiting].into_iter(), &mut Ready::default());
-        let gone = |_| Err("the database was stopped".to_owned());
+        let gone = |_| Err(NotDurable("the database was stopped".to_owned()));
         known.await.unwrap_or_else(gone)
     }
 
@@ -161,7 +162,7 @@ impl Outbox {
         for (_, item) in std::mem::take(&mut self.0.lock().waiting) {
             if let Waiting::Release(action) = item {
                 let text = "the database was stopped before the result was durable";
-                action(Err(text.to_owned()));
+                action(Err(NotDurable(text.to_owned())));
             }
         }
     }

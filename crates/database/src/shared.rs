@@ -3,13 +3,12 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
-use lightcone_host::{HostConfig, InstanceAccounts};
+use lightcone_host::HostConfig;
 use lightcone_log::LogOffset;
 use lightcone_types::Identity;
 use parking_lot::RwLock;
 use tokio::sync::{oneshot, Semaphore};
 
-use crate::asked::Asked;
 use crate::budget::ClientBudget;
 use crate::calls::CallError;
 use crate::environment::Environment;
@@ -23,6 +22,7 @@ use crate::outbox::Outbox;
 use crate::peer::ConnectionNumber;
 use crate::procedures::{ImmediateQueue, Procedures};
 use crate::reads::{Job, Owner, Waited, Work, NO_CLIENT};
+use crate::replies::Waiter;
 use crate::rights::Rights;
 use crate::status::{SnapshotGate, Status, FAILED_TEXT};
 
@@ -34,24 +34,24 @@ pub(crate) struct Ground {
     pub options: DatabaseOptions,
     pub log: Arc<ModuleLog>,
     immediate: Arc<ImmediateQueue>,
-    instances: InstanceAccounts,
+    /// For the instances of the running database that are not for procedures.
+    pub config: HostConfig,
 }
 
 impl Ground {
     pub fn new(options: DatabaseOptions) -> Ground {
+        let log = Arc::new(ModuleLog::of(&options));
+        let immediate = ImmediateQueue::new(&options.limits);
+        let config = HostConfig {
+            immediate: Some(immediate.clone()),
+            ..options.host_config(log.clone())
+        };
         Ground {
-            log: Arc::new(ModuleLog::of(&options)),
-            immediate: ImmediateQueue::new(&options.limits),
-            instances: options.commons.instances(),
             options,
+            log,
+            immediate,
+            config,
         }
-    }
-
-    /// For the instances of the running database.
-    pub fn host_config(&self) -> HostConfig {
-        let (log, immediate) = (self.log.clone(), self.immediate.clone());
-        self.options
-            .live_config(log, immediate, self.instances.clone())
     }
 }
 
@@ -68,8 +68,8 @@ pub(crate) struct Shared {
     pub procedures: Procedures,
     /// Calls that modules have asked to run right away.
     pub immediate: Arc<ImmediateQueue>,
-    /// What the instances of the module count as that are not for procedures.
-    pub instances: InstanceAccounts,
+    /// For instances of the module that are not for procedures.
+    pub config: HostConfig,
     /// Queries that clients may have under way, until there is an answer; more wait with their clients.
     pub reads: Arc<Semaphore>,
     /// Queries that are tried on the writer while others have all of these.
@@ -95,7 +95,7 @@ impl Shared {
             options,
             log,
             immediate,
-            instances,
+            config,
         } = ground;
         let inbox = Arc::new(inbox);
         immediate.connect(&inbox);
@@ -104,7 +104,7 @@ impl Shared {
             inbox,
             procedures: Procedures::new(&options),
             immediate,
-            instances,
+            config,
             outbox: Arc::new(Outbox::new(durable_offset)),
             status: Status::new(),
             metrics: Arc::new(metrics),
@@ -127,17 +127,11 @@ impl Shared {
         &*self.options.commons.environment
     }
 
-    pub fn host_config(&self) -> HostConfig {
-        let (log, immediate) = (self.log.clone(), self.immediate.clone());
-        self.options
-            .live_config(log, immediate, self.instances.clone())
-    }
-
-    /// The same for instances of calls beside the writer.
+    /// For instances of calls beside the writer.
     pub fn procedure_config(&self) -> HostConfig {
         HostConfig {
             accounts: self.procedures.accounts.clone(),
-            ..self.host_config()
+            ..self.config.clone()
         }
     }
 
@@ -210,10 +204,10 @@ impl Shared {
         &self,
         permit: Option<InboxPermit>,
         confirmed: bool,
-        command: impl FnOnce(Asked<R>) -> Input,
+        command: impl FnOnce(Waiter<R>) -> Input,
     ) -> Result<R, Closed> {
-        let (asked, answer) = Asked::new(permit, confirmed);
-        self.inbox.send(command(asked))?;
+        let (waiter, answer) = Waiter::new(permit, confirmed);
+        self.inbox.send(command(waiter))?;
         answer.await.map_err(|_| Closed)
     }
 

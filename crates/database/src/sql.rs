@@ -346,7 +346,7 @@ impl DatabaseHandle {
             connection_id: self.new_connection_id(),
             plan,
         };
-        let write = |asked| Input::Write(write, asked);
+        let write = |waiter| Input::Write(write, waiter);
         self.shared.ask(Some(permit), confirmed, write).await?
     }
 
@@ -392,7 +392,7 @@ impl DatabaseHandle {
             plans,
             turn,
         };
-        let query = |asked| Input::Query(query, asked);
+        let query = |waiter| Input::Query(query, waiter);
         shared.ask(Some(permit), confirmed, query).await?
     }
 }

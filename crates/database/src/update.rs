@@ -10,7 +10,6 @@ use lightcone_schema::{
 use lightcone_types::{Hash, Identity};
 use tokio::sync::oneshot;
 
-use crate::asked::Asked;
 use crate::error::{Error, UpdateError};
 use crate::handle::DatabaseHandle;
 use crate::inbox::{Input, TableRows};
@@ -19,6 +18,7 @@ use crate::migration::PlannedMigration;
 use crate::migration_progress::MigrationStatus;
 use crate::module::{Program, ProgramBytes};
 use crate::options::HostKind;
+use crate::replies::Waiter;
 use crate::rules;
 
 /// What publishing to a running database did.
@@ -295,13 +295,13 @@ impl DatabaseHandle {
     ) -> Result<Begun, UpdateError> {
         let (prepared, plan, from) = self.planned(prepared, policy).await?;
         let (ended, end) = match plan.is_backfill() {
-            true => Some(Asked::new(None, true)).unzip(),
+            true => Some(Waiter::new(None, true)).unzip(),
             false => (None, None),
         };
-        let publish = |asked| Input::Publish {
+        let publish = |waiter| Input::Publish {
             program: prepared.0,
             planned: PlannedMigration { plan, from },
-            asked,
+            waiter,
             ended,
         };
         self.shared.ask(None, true, publish).await??;

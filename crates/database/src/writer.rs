@@ -36,7 +36,6 @@ use tokio::sync::mpsc;
 
 pub(crate) use self::state::WriterState;
 use self::state::{Client, QuerySet};
-use crate::asked::Asked;
 use crate::error::NotDurable;
 use crate::events::{Batch, Event, FanoutItem};
 use crate::fanout::Fanout;
@@ -45,6 +44,7 @@ use crate::inbox::Input;
 use crate::metrics::QueryKind;
 use crate::module::Module;
 use crate::procedures::Origin;
+use crate::replies::Waiter;
 use crate::shared::Shared;
 use crate::trace::Traced;
 
@@ -132,28 +132,28 @@ impl Writer {
                 self.requests(connection, decoded, place);
             }
             // A caller who went away dropped his connection, whose disconnect follows.
-            Input::Connect(client, asked) => self.connect_client(client, asked),
+            Input::Connect(client, waiter) => self.connect_client(client, waiter),
             Input::Disconnect { connection } => self.disconnect_client(connection),
-            Input::Call(call, asked) => self.http_call(*call, asked),
-            Input::HttpRequest(request, asked) => self.http_handler(*request, asked),
+            Input::Call(call, waiter) => self.http_call(*call, waiter),
+            Input::HttpRequest(request, waiter) => self.http_handler(*request, waiter),
             // A caller that has gone meanwhile needs no answer.
-            Input::Query(_, asked) if asked.is_given_up() => {}
-            Input::Query(query, asked) => {
+            Input::Query(_, waiter) if waiter.is_given_up() => {}
+            Input::Query(query, waiter) => {
                 let result = self.timed(QueryKind::Sql, |writer| writer.http_query(query));
-                self.answer(asked, result);
+                self.answer(waiter, result);
             }
-            Input::Write(_, asked) if asked.is_given_up() => {}
-            Input::Write(write, asked) => {
+            Input::Write(_, waiter) if waiter.is_given_up() => {}
+            Input::Write(write, waiter) => {
                 let result = self.timed(QueryKind::SqlWrite, |writer| writer.http_write(&write));
-                self.answer(asked, result);
+                self.answer(waiter, result);
             }
-            Input::TableRows(asked) => asked.answer(self.table_rows()),
+            Input::TableRows(waiter) => waiter.answer(self.table_rows()),
             // The publisher has given up waiting, and was told that nothing changed.
-            Input::Publish { asked, .. } if asked.is_given_up() => {}
+            Input::Publish { waiter, .. } if waiter.is_given_up() => {}
             Input::Publish {
                 program,
                 planned,
-                asked,
+                waiter,
                 ended,
             } => {
                 self.shared.status.set_updating(true);
@@ -162,12 +162,12 @@ impl Writer {
                     None => self.replace(*program, planned),
                 };
                 self.shared.status.set_updating(false);
-                self.answer(asked, result);
+                self.answer(waiter, result);
             }
             Input::LowerRights { identity, rights } => self.lower_rights(identity, rights),
-            Input::Freeze(asked) => {
+            Input::Freeze(waiter) => {
                 let frozen = self.datastore.snapshot();
-                asked.answer((frozen, self.module.def().clone()));
+                waiter.answer((frozen, self.module.def().clone()));
             }
             Input::Stop(stop) => match &mut self.state.stop {
                 Some(first) => first.done.extend(stop.done),
@@ -194,15 +194,15 @@ impl Writer {
     }
 
     /// Answers when all that was committed so far is durable, or at once if that was not asked for.
-    fn answer<T, E>(&mut self, asked: Asked<Result<T, E>>, result: Result<T, E>)
+    fn answer<T, E>(&mut self, waiter: Waiter<Result<T, E>>, result: Result<T, E>)
     where
         T: Send + 'static,
-        E: NotDurable + Send + 'static,
+        E: From<NotDurable> + Send + 'static,
     {
         self.event(Event::Release {
-            confirmed: asked.confirmed,
+            confirmed: waiter.confirmed,
             action: Box::new(move |durable| {
-                asked.answer(durable.map_err(E::not_durable).and(result));
+                waiter.answer(durable.map_err(E::from).and(result));
             }),
         });
     }

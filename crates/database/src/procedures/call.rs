@@ -8,11 +8,11 @@ use lightcone_host::{ProcedureCall, ProcedureOutcome, ProcedureResult, ReducerCa
 use lightcone_types::{ConnectionId, Identity, Timestamp};
 
 use super::Control;
-use crate::asked::Asked;
 use crate::calls::{CallError, CallOutcome, HandlerAnswer};
 use crate::metrics::FunctionKind;
 use crate::module::{Function, Module};
 use crate::peer::{ClientId, ConnectionNumber};
+use crate::replies::Waiter;
 use crate::trace::TraceContext;
 
 /// For whom a function of the module is called, and when.
@@ -26,7 +26,7 @@ pub(crate) struct Origin {
 
 impl Origin {
     /// Of a call that no client has made.
-    pub fn of_nobody(identity: Identity, timestamp: Timestamp) -> Origin {
+    pub fn without_client(identity: Identity, timestamp: Timestamp) -> Origin {
         Origin {
             client: ClientId {
                 identity,
@@ -57,8 +57,8 @@ pub(crate) enum ReplyTo {
         request_id: u32,
     },
     /// The caller's rows go when the call has ended.
-    Http(Asked<Result<CallOutcome, CallError>>),
-    Handler(Asked<Result<HandlerAnswer, CallError>>),
+    Http(Waiter<Result<CallOutcome, CallError>>),
+    Handler(Waiter<Result<HandlerAnswer, CallError>>),
     /// A row of a schedule table, by the number of its call: an update may move it to another table meanwhile.
     Schedule {
         number: u64,
@@ -72,8 +72,8 @@ impl ReplyTo {
     /// The call is in the inbox no longer.
     pub fn leave_inbox(&mut self) {
         match self {
-            ReplyTo::Http(asked) => asked.leave_inbox(),
-            ReplyTo::Handler(asked) => asked.leave_inbox(),
+            ReplyTo::Http(waiter) => waiter.leave_inbox(),
+            ReplyTo::Handler(waiter) => waiter.leave_inbox(),
             ReplyTo::Client { .. } | ReplyTo::Schedule { .. } | ReplyTo::None => {}
         }
     }

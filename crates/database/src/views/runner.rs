@@ -81,7 +81,7 @@ fn make(host: ViewHost<'_>) -> Result<Box<dyn ModuleInstance>, Refusal> {
 }
 
 fn config(host: ViewHost<'_>) -> HostConfig {
-    let mut config = host.shared.host_config();
+    let mut config = host.shared.config.clone();
     config.limits.call_ms_max = host.shared.options.limits.view_ms_max;
     config
 }

@@ -11,7 +11,6 @@ use lightcone_wire::server;
 use super::lifecycle::delete_client_rows;
 use super::schedule::{CALLS_PER_ROUND_MAX, ROUND_MAX};
 use super::{Origin, Writer};
-use crate::asked::Asked;
 use crate::calls::{CallError, CallOutcome};
 use crate::events::{CallFailure, CallResult, Event};
 use crate::inbox::HttpCall;
@@ -20,6 +19,7 @@ use crate::metrics::{Failure, FunctionKind, QueryKind};
 use crate::module::Function;
 use crate::peer::{ConnectionNumber, SetKey};
 use crate::procedures::ReplyTo;
+use crate::replies::Waiter;
 use crate::request::{Decoded, OtherRequest, Request};
 use crate::resolve::{find_procedure, find_reducer, resolve, RefusalReason};
 use crate::rights::Rights;
@@ -242,7 +242,7 @@ impl Writer {
         let instance = &mut self.guest.instance;
         let outcome = instance.call_reducer(OpenTransaction::of(datastore), &call);
         if instance.is_poisoned() {
-            let config = self.shared.host_config();
+            let config = self.shared.config.clone();
             self.guest.replace(&self.shared, &self.module, config);
         }
         outcome
@@ -275,7 +275,7 @@ impl Writer {
     pub(super) fn http_call(
         &mut self,
         call: HttpCall,
-        asked: Asked<Result<CallOutcome, CallError>>,
+        waiter: Waiter<Result<CallOutcome, CallError>>,
     ) {
         let HttpCall {
             caller,
@@ -300,14 +300,14 @@ impl Writer {
                 let inside = Some(&*caller.jwt_payload);
                 let result = args
                     .and_then(|args| self.call_by_name(&origin, rights, &function, &args, inside));
-                return self.answer(asked, result);
+                return self.answer(waiter, result);
             }
         }
         if let Err(refused) = self.connect(origin.client, &caller.jwt_payload) {
             if self.shared.status.is_read_only() {
                 self.count_refused(rights, &function);
             }
-            return self.answer(asked, Err(refused.into()));
+            return self.answer(waiter, Err(refused.into()));
         }
         let result = args.and_then(|args| {
             let procedure = self.procedure_by_name(rights, &function, &args)?;
@@ -316,13 +316,13 @@ impl Writer {
         let result = match result {
             // The client goes when the procedure has ended.
             Ok((args, Some(procedure))) => {
-                return self.start_procedure(procedure, origin, &args, ReplyTo::Http(asked));
+                return self.start_procedure(procedure, origin, &args, ReplyTo::Http(waiter));
             }
             Ok((args, None)) => self.call_by_name(&origin, rights, &function, &args, None),
             Err(error) => Err(error),
         };
         self.disconnect(origin.client);
-        self.answer(asked, result);
+        self.answer(waiter, result);
     }
 
     /// A call never began, as the database takes no writes.
@@ -382,7 +382,7 @@ impl Writer {
     }
 
     fn run_immediate_call(&mut self, name: &str, args: &[u8]) {
-        let origin = Origin::of_nobody(self.shared.options.identity, self.now());
+        let origin = Origin::without_client(self.shared.options.identity, self.now());
         let module = self.module.clone();
         // The database itself may call what is private.
         let resolve = |kind| resolve(&module, Rights::All, kind, name, args);

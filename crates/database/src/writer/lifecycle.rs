@@ -8,13 +8,13 @@ use rustc_hash::FxHashMap;
 
 use super::state::SetCounts;
 use super::{Client, Origin, Writer};
-use crate::asked::Asked;
 use crate::calls::CallError;
 use crate::error::{ConnectError, SqlError};
 use crate::events::{CallResult, Event};
 use crate::inbox::NewClient;
 use crate::metrics::Failure;
 use crate::peer::{ClientId, ConnectionNumber, SetKey};
+use crate::replies::Waiter;
 use crate::rights::Rights;
 
 impl Writer {
@@ -106,11 +106,11 @@ impl Writer {
     pub(super) fn connect_client(
         &mut self,
         client: Box<NewClient>,
-        asked: Asked<Result<(), ConnectError>>,
+        waiter: Waiter<Result<(), ConnectError>>,
     ) {
         let (peer, id) = (client.peer, client.id());
         if let Err(refused) = self.connect(id, &client.jwt_payload) {
-            return asked.answer(Err(refused.into()));
+            return waiter.answer(Err(refused.into()));
         }
         let known = Client {
             peer,
@@ -120,7 +120,7 @@ impl Writer {
             counts: SetCounts::default(),
         };
         self.state.clients.insert(client.connection, known);
-        self.event(Event::Connected { client, asked });
+        self.event(Event::Connected { client, waiter });
     }
 
     pub(super) fn disconnect_client(&mut self, connection: ConnectionNumber) {

@@ -87,7 +87,7 @@ impl Writer {
         program: Program,
         planned: PlannedMigration,
     ) -> Result<(), UpdateError> {
-        let env = HostEnv::new(self.shared.host_config());
+        let env = HostEnv::new(self.shared.config.clone());
         let instance = program
             .loaded
             .instantiate(env)

@@ -16,7 +16,6 @@ use lightcone_wire::server;
 
 use super::timers::Timer;
 use super::Writer;
-use crate::asked::Asked;
 use crate::calls::{CallError, CallOutcome, HandlerAnswer, HandlerRequest};
 use crate::error::Refusal;
 use crate::events::{CallFailure, Event};
@@ -28,6 +27,7 @@ use crate::procedures::{
     self, Body, Control, Ended, Fiber, FiberRequest, Full, Job, LeaseRequest, Origin, ReplyTo,
     Returned, TABLES_CHANGED_TEXT,
 };
+use crate::replies::Waiter;
 
 /// A call that begins on the writer leaves it at the second tick while it computes. (A thread that had no processor for a while sees
 /// one tick.) Its transactions have so long, and the last one is run to its end.
@@ -61,18 +61,18 @@ impl Writer {
     pub(super) fn http_handler(
         &mut self,
         request: HandlerRequest,
-        asked: Asked<Result<HandlerAnswer, CallError>>,
+        waiter: Waiter<Result<HandlerAnswer, CallError>>,
     ) {
         let def = self.module.def();
         let Some(handler) = def.http_handler(&request.method, &request.path) else {
             // The module may have been replaced since the request was let in.
-            return self.answer(asked, Err(CallError::NoSuchFunction));
+            return self.answer(waiter, Err(CallError::NoSuchFunction));
         };
         self.start(Job {
-            origin: Origin::of_nobody(Identity::ZERO, request.timestamp),
+            origin: Origin::without_client(Identity::ZERO, request.timestamp),
             args: request.head,
             body: request.body,
-            reply_to: ReplyTo::Handler(asked),
+            reply_to: ReplyTo::Handler(waiter),
             module: self.module.clone(),
             function: Function {
                 kind: FunctionKind::HttpHandler,
@@ -299,13 +299,13 @@ impl Writer {
             reply_to,
             ..
         } = job;
-        if let ReplyTo::Handler(asked) = reply_to {
+        if let ReplyTo::Handler(waiter) = reply_to {
             let result = result.and_then(handler_reply);
             let failure = result.as_ref().err().map(|failure| &**failure);
             self.note_end(&module, function, &origin, true, failure);
             // As the handler's own text, without a prefix (06 §5.16).
             let result = result.map_err(|failure| CallError::Database(failure.reason));
-            return self.answer(asked, result);
+            return self.answer(waiter, result);
         }
         let result = result.and_then(|result| checked_value(&module, function.id, result));
         let is_told = !matches!(reply_to, ReplyTo::Schedule { .. } | ReplyTo::None);
@@ -359,7 +359,7 @@ impl Writer {
                 connection,
                 request_id,
             } => self.tell_client(connection, request_id, origin, result),
-            ReplyTo::Http(asked) => {
+            ReplyTo::Http(waiter) => {
                 self.disconnect(origin.client);
                 let result = result.map(|value| json_of(module, procedure, &value));
                 let result = result.map_err(|failure| match failure.why {
@@ -379,7 +379,7 @@ impl Writer {
                         ..CallOutcome::default()
                     })
                 });
-                self.answer(asked, result);
+                self.answer(waiter, result);
             }
             ReplyTo::Schedule {
                 number,

@@ -4,14 +4,14 @@ use std::time::Instant;
 
 use lightcone_engine::{Datastore, DatastoreError};
 
-use crate::asked::Asked;
 use crate::backfill::{Backfill, Failure};
 use crate::environment::Environment;
 use crate::error::UpdateError;
 use crate::migration::PlannedMigration;
 use crate::module::Program;
+use crate::replies::Waiter;
 
-pub(super) type Ended = Asked<Result<(), UpdateError>>;
+pub(super) type Ended = Waiter<Result<(), UpdateError>>;
 
 /// The backfill that goes on.
 pub(crate) struct RunningBackfill {

@@ -182,7 +182,7 @@ impl Writer {
     }
 
     fn origin_of_schedule(&self, intended: Timestamp) -> Origin {
-        Origin::of_nobody(self.shared.options.identity, self.now().max(intended))
+        Origin::without_client(self.shared.options.identity, self.now().max(intended))
     }
 
     /// A row that ran once goes, one with an interval is planned again; one that was changed by its call stays as it is.

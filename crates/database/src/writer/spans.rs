@@ -6,6 +6,7 @@ use lightcone_types::Timestamp;
 
 use super::measure::Measured;
 use super::{Origin, Writer};
+use crate::error::NotDurable;
 use crate::events::{CallResult, Event};
 use crate::metrics::FunctionKind;
 use crate::trace::{SpanName, Traced};
@@ -86,7 +87,10 @@ impl Writer {
         let shared = self.shared.clone();
         self.event(Event::Release {
             confirmed: true,
-            action: Box::new(move |durable| act(shared.environment().now(), durable.err())),
+            action: Box::new(move |durable| {
+                let error = durable.err().map(|NotDurable(reason)| reason);
+                act(shared.environment().now(), error);
+            }),
         });
     }
 }

@@ -5,7 +5,7 @@ use tokio::sync::oneshot;
 use crate::inbox_capacity::InboxPermit;
 
 /// Who waits for an answer.
-pub(crate) struct Asked<R> {
+pub(crate) struct Waiter<R> {
     /// In the inbox; given back with the answer.
     permit: Option<InboxPermit>,
     /// The answer waits until all is durable that it may rest on.
@@ -13,18 +13,18 @@ pub(crate) struct Asked<R> {
     reply: oneshot::Sender<R>,
 }
 
-impl<R> Asked<R> {
-    pub fn new(permit: Option<InboxPermit>, confirmed: bool) -> (Asked<R>, oneshot::Receiver<R>) {
+impl<R> Waiter<R> {
+    pub fn new(permit: Option<InboxPermit>, confirmed: bool) -> (Waiter<R>, oneshot::Receiver<R>) {
         let (reply, answer) = oneshot::channel();
-        let asked = Asked {
+        let waiter = Waiter {
             permit,
             confirmed,
             reply,
         };
-        (asked, answer)
+        (waiter, answer)
     }
 
-    /// Nobody waits any more.
+    /// The caller has given up.
     pub fn is_given_up(&self) -> bool {
         self.reply.is_closed()
     }
