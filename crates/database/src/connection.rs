@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use lightcone_types::{ConnectionId, Identity};
 use lightcone_wire::Protocol;
 use tokio::sync::{oneshot, Semaphore};
 
@@ -15,26 +14,10 @@ use crate::module::Module;
 use crate::outgoing::{GivenBack, OutgoingQueue, OutgoingReceiver, ReadTicket};
 use crate::peer::{ConnectionNumber, Peer};
 use crate::request::{Decoded, Request};
-use crate::rights::Rights;
 use crate::shared::Shared;
 
 /// Longer payloads are decoded on another thread, so that they do not hold up other clients of this one.
 const DECODED_HERE_BYTES_MAX: usize = 256 << 10;
-
-/// Who wants to connect, and how.
-pub struct ConnectRequest {
-    pub identity: Identity,
-    /// What he was granted. The owner has all rights in any case.
-    pub rights: Rights,
-    pub connection_id: ConnectionId,
-    /// JSON text of the token's payload; modules can ask for it.
-    pub jwt_payload: Arc<str>,
-    /// Results are held back until they are durable.
-    pub confirmed: bool,
-    pub protocol: Protocol,
-    /// Sent back in `InitialConnection`.
-    pub token: Arc<str>,
-}
 
 /// An accepted connection. When both halves are dropped, the disconnect lifecycle runs.
 pub struct Connection {

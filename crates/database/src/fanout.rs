@@ -150,22 +150,20 @@ impl Fanout {
             Event::Connected { client, waiter } => {
                 let NewClient {
                     connection,
-                    peer,
-                    connection_id,
-                    token,
-                    confirmed,
+                    request,
                     queue,
                     ..
                 } = *client;
                 let mut hello = MessageBatch::default();
                 let out = hello.bytes.own();
-                server::initial_connection(out, peer.identity, connection_id, &token);
+                let (identity, id) = (request.identity, request.connection_id);
+                server::initial_connection(out, identity, id, &request.token);
                 hello.end_message();
                 // It reflects no transaction, so it waits for none (05 §6.2).
                 queue.send(Delivery::Messages(hello));
                 let state = Connection {
                     queue,
-                    confirmed,
+                    confirmed: request.confirmed,
                     staged: Vec::new(),
                     open: MessageBatch::default(),
                     touched: false,

@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 
 use crate::budget::HeldBytes;
 use crate::calls::{CallArgs, CallError, CallOutcome, Caller};
-use crate::connection::{ConnectRequest, Connection};
+use crate::connection::Connection;
 use crate::error::{ConnectError, Refusal, SqlError};
 use crate::inbox::{HttpCall, Input, NewClient, Stop};
 use crate::metrics::{DatabaseMetrics, SeriesMax};
@@ -17,7 +17,7 @@ use crate::module::{Module, ProgramBytes};
 use crate::module_log::ModuleLog;
 use crate::options::HostKind;
 use crate::outgoing::OutgoingQueue;
-use crate::peer::Peer;
+use crate::peer::{ConnectRequest, Peer};
 use crate::resolve::{find_procedure, find_reducer, RefusalReason};
 use crate::rights::Rights;
 use crate::shared::Shared;
@@ -122,10 +122,7 @@ impl DatabaseHandle {
         let client = NewClient {
             connection: number,
             peer,
-            connection_id: request.connection_id,
-            jwt_payload: request.jwt_payload,
-            token: request.token,
-            confirmed: request.confirmed,
+            request,
             queue,
         };
         let connect = |waiter| Input::Connect(Box::new(client), waiter);

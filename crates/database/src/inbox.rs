@@ -22,7 +22,7 @@ use crate::migration::PlannedMigration;
 use crate::module::Program;
 use crate::options::Limits;
 use crate::outgoing::OutgoingQueue;
-use crate::peer::{ClientId, ConnectionNumber, Peer, SetKey};
+use crate::peer::{ClientId, ConnectRequest, ConnectionNumber, Peer, SetKey};
 use crate::procedures::{Body, Ended, LeaseRequest};
 use crate::replies::Waiter;
 use crate::request::Decoded;
@@ -105,18 +105,15 @@ pub struct TableRows {
 pub(crate) struct NewClient {
     pub connection: ConnectionNumber,
     pub peer: Peer,
-    pub connection_id: ConnectionId,
-    pub jwt_payload: Arc<str>,
-    pub token: Arc<str>,
-    pub confirmed: bool,
+    pub request: ConnectRequest,
     pub queue: Arc<OutgoingQueue>,
 }
 
 impl NewClient {
     pub fn id(&self) -> ClientId {
         ClientId {
-            identity: self.peer.identity,
-            connection_id: self.connection_id,
+            identity: self.request.identity,
+            connection_id: self.request.connection_id,
         }
     }
 }

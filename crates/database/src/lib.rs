@@ -79,7 +79,7 @@ mod writer;
 pub use budget::{HeldBytes, HeldMemory, Holder};
 pub use calls::{CallArgs, CallError, CallOutcome, Caller, HandlerReply};
 pub use changes::{Changes, Place};
-pub use connection::{ConnectRequest, Connection, RequestSender};
+pub use connection::{Connection, RequestSender};
 pub use courier::{Courier, Outlet};
 pub use environment::{Alarm, Environment, Machine, Task, Work};
 pub use error::{ChangesError, ConnectError, Error, Refusal, SqlError, SubmitError, UpdateError};
@@ -108,6 +108,7 @@ pub use options::{
 pub use outgoing::{
     Body, CutSignal, MessageBatch, Outgoing, OutgoingReceiver, OutletPlace, SharedBody, Small,
 };
+pub use peer::ConnectRequest;
 pub use rights::Rights;
 pub use sql::{Compiler, Described, JsonRows, Piece, Reading, ResultRow, RowEncoder, SqlOutcome};
 pub use status::DatabaseStats;

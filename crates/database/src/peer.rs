@@ -1,9 +1,26 @@
 //! Who is at the other end of a connection.
 
+use std::sync::Arc;
+
 use lightcone_types::{ConnectionId, Identity};
 use lightcone_wire::Protocol;
 
 use crate::rights::Rights;
+
+/// Who wants to connect, and how.
+pub struct ConnectRequest {
+    pub identity: Identity,
+    /// What he was granted. The owner has all rights in any case.
+    pub rights: Rights,
+    pub connection_id: ConnectionId,
+    /// JSON text of the token's payload; modules can ask for it.
+    pub jwt_payload: Arc<str>,
+    /// Results are held back until they are durable.
+    pub confirmed: bool,
+    pub protocol: Protocol,
+    /// Sent back in `InitialConnection`.
+    pub token: Arc<str>,
+}
 
 /// Tells the connections of a database apart, as long as it is open. (A connection id is the client's, and may come again.)
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

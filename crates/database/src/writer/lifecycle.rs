@@ -109,7 +109,7 @@ impl Writer {
         waiter: Waiter<Result<(), ConnectError>>,
     ) {
         let (peer, id) = (client.peer, client.id());
-        if let Err(refused) = self.connect(id, &client.jwt_payload) {
+        if let Err(refused) = self.connect(id, &client.request.jwt_payload) {
             return waiter.answer(Err(refused.into()));
         }
         let known = Client {
