@@ -86,7 +86,8 @@ fn finished(status: StatusCode, body: String, outcome: &CallOutcome) -> Response
 
 /// What a procedure returned (06 §5.11).
 fn returned(database: &DatabaseHandle, json: String) -> Reply {
-    let json = database.hold(json.into_bytes()).map_err(Failure::busy)?;
+    let json = database.hold(json.into_bytes());
+    let json = json.map_err(|refusal| Failure::busy(refusal.0))?;
     let mut response = delivery::held(reply::JSON, json);
     let headers = response.headers_mut();
     headers.insert(EXECUTION_MICROS, HeaderValue::from(0));
@@ -113,11 +114,6 @@ pub(super) fn refused(error: CallError) -> Response {
         }
         CallError::NoSuchFunction => text(StatusCode::NOT_FOUND, "No such procedure".into()),
         CallError::ModuleGone => text(StatusCode::NOT_FOUND, "no such module".into()),
-        CallError::WorkerFailed(message) => text(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            format!("The reducer worker encountered a fatal error: {message}"),
-        ),
-        CallError::NotSupported(message) => text(StatusCode::NOT_IMPLEMENTED, message),
         CallError::Busy(message) => text(StatusCode::SERVICE_UNAVAILABLE, message),
         CallError::Database(message) => text(StatusCode::INTERNAL_SERVER_ERROR, message),
     }

@@ -8,7 +8,7 @@ use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use bytes::Bytes;
 use futures_util::{stream, StreamExt as _};
-use lightcone_database::{Changes, ChangesError, Place};
+use lightcone_database::{Changes, ChangesError, Place, Refusal};
 use lightcone_log::LogError;
 use lightcone_node::permissions::Action;
 use lightcone_types::{error_code, Identity};
@@ -30,8 +30,8 @@ const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
 
 pub(super) async fn changes(asked: Permitted, query: Query, headers: HeaderMap) -> Reply {
     let from = match headers.get("last-event-id") {
-        Some(id) => Some(id.to_str().unwrap_or("?").parse().map_err(wrong)?),
-        None => query.parsed("from", str::parse::<Place>)?,
+        Some(id) => Some(place(id.to_str().unwrap_or("?")).map_err(wrong)?),
+        None => query.parsed("from", place)?,
     };
     let follows = query.boolean("follow")?.unwrap_or(true);
     let tables = query.text("tables")?.into_iter();
@@ -124,6 +124,10 @@ impl<MaySee: Fn() -> bool> Following<MaySee> {
             error => ending(&error.to_string()),
         }
     }
+}
+
+fn place(text: &str) -> Result<Place, String> {
+    text.parse().map_err(|refusal: Refusal| refusal.0)
 }
 
 /// The last event, with the reason.
