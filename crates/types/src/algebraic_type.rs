@@ -67,7 +67,7 @@ impl TypePart {
     }
 
     /// The part of this name, and its position.
-    pub(crate) fn find<'p>(parts: &'p [TypePart], name: &str) -> Option<(usize, &'p TypePart)> {
+    pub fn find<'p>(parts: &'p [TypePart], name: &str) -> Option<(usize, &'p TypePart)> {
         let mut parts = parts.iter().enumerate();
         parts.find(|(_, part)| part.name() == Some(name))
     }

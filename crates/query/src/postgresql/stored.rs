@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use lightcone_types::{AlgebraicType, AlgebraicValue};
+use lightcone_types::{AlgebraicType, AlgebraicValue, TypePart};
 
 use super::formats::{write, Format};
 use super::literals::content_of;
@@ -39,7 +39,7 @@ impl Stored {
 /// The value that a text denotes. None: it denotes none of this type.
 pub fn typed(text: &str, ty: &AlgebraicType) -> Option<AlgebraicValue> {
     if ty.is_simple_enum() {
-        let (tag, _) = ty.as_sum()?.variant_by_name(text)?;
+        let (tag, _) = TypePart::find(&ty.as_sum()?.variants, text)?;
         return Some(AlgebraicValue::enum_tag(tag.try_into().ok()?));
     }
     literal_value(&content_of(ty, text)?, ty)
