@@ -1,7 +1,7 @@
 # make demo   builds everything, runs transfers for ten seconds, and prints what came of it; MODULE=ts (or ts-npm, rust)
 # make test   runs every test
 
-.PHONY: demo test install modules fmt fuzz audit help
+.PHONY: demo test install modules fmt fuzz audit site help
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -31,3 +31,7 @@ fuzz:
 # make audit   asks for known vulnerabilities of all dependencies; needs a network
 audit:
 	@scripts/audit.sh
+
+# make site   makes a static site of the pages, with search, in site/dist
+site:
+	@scripts/site.sh

@@ -58,6 +58,9 @@ FUZZ_SECONDS=${FUZZ_SECONDS:-5} scripts/fuzz.sh
 say "sdk-ts"
 scripts/sdk.sh
 
+say "site"
+scripts/site.sh "$cache/site"
+
 # Tests with the published clients: a directory each, with a script `run.sh` that starts what it needs.
 for run in tests/*/run.sh; do
     [ -x "$run" ] || continue

@@ -11,6 +11,7 @@ export default defineConfig({
     angular: "src/angular/index.ts",
     tanstack: "src/tanstack/index.ts",
     "tanstack-db": "src/tanstack-db/index.ts",
+    testing: "src/testing/index.ts",
   },
   format: ["esm", "cjs"],
   // A file for each module: bundlers leave out what an application does not import, file by file (`sideEffects: false`).
@@ -20,7 +21,7 @@ export default defineConfig({
   dts: true,
   sourcemap: true,
   // The host supplies `spacetime:sys@…`. The application supplies its framework, as peer dependency.
-  external: [/^spacetime:sys/],
+  external: [/^spacetime:sys/, /^node:/],
   outExtensions: ({ format }) =>
     format === "cjs" ? { js: ".cjs", dts: ".d.cts" } : { js: ".mjs", dts: ".d.mts" },
 });

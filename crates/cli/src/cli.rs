@@ -144,7 +144,6 @@ pub fn main() -> ExitCode {
     code
 }
 
-/// A command line that tells the version.
 pub(crate) fn with_version(command: clap::Command) -> clap::Command {
     // The parser wants texts that live as long as the program; this one is made once.
     let long_version: &'static str = Box::leak(crate::long_version().into_boxed_str());
@@ -161,7 +160,6 @@ pub(crate) fn exit_code(ended: Result<()>) -> ExitCode {
     ExitCode::from(error.exit_code())
 }
 
-/// How the command that was given is used.
 fn usage(mut command: clap::Command, matches: &clap::ArgMatches) -> String {
     let mut matches = matches;
     while let Some((name, below)) = matches.subcommand() {

@@ -107,9 +107,9 @@ impl Config {
     }
 
     fn parse(path: &Path, text: &str) -> Result<Self> {
-        let document: DocumentMut = text.parse().map_err(|e: toml_edit::TomlError| {
-            Error::caused("LC0605", format!("{} is not valid TOML", path.display()), e)
-        })?;
+        let document = text.parse::<DocumentMut>();
+        let document =
+            document.map_err(caused!("LC0605", "{} is not valid TOML", path.display()))?;
         let config = Self {
             path: path.to_owned(),
             document,
@@ -141,21 +141,26 @@ impl Config {
             self.wrong_type("server_configs", "an array of tables ([[server_configs]])")
         })?;
         for server in servers {
-            let wrong =
-                |key: &str, want| Err(self.wrong_type(&format!("server_configs.{key}"), want));
-            for key in ["host", "protocol"] {
-                if !server.get(key).is_some_and(Item::is_str) {
-                    return wrong(key, "a string, and present");
+            let is = |key: &str, right: fn(&Item) -> bool| server.get(key).is_none_or(right);
+            let is_there = |key: &str| server.get(key).is_some_and(Item::is_str);
+            for (key, want, is_right) in [
+                ("host", "a string, and present", is_there("host")),
+                ("protocol", "a string, and present", is_there("protocol")),
+                ("nickname", "a string", is("nickname", Item::is_str)),
+                (
+                    "ecdsa_public_key",
+                    "a string",
+                    is("ecdsa_public_key", Item::is_str),
+                ),
+                (
+                    "allow_insecure",
+                    "true or false",
+                    is("allow_insecure", Item::is_bool),
+                ),
+            ] {
+                if !is_right {
+                    return Err(self.wrong_type(&format!("server_configs.{key}"), want));
                 }
-            }
-            for key in ["nickname", "ecdsa_public_key"] {
-                if server.get(key).is_some_and(|item| !item.is_str()) {
-                    return wrong(key, "a string");
-                }
-            }
-            let flag = server.get("allow_insecure");
-            if flag.is_some_and(|item| !item.is_bool()) {
-                return wrong("allow_insecure", "true or false");
             }
         }
         Ok(())
@@ -212,9 +217,8 @@ impl Config {
         let directory = directory.filter(|p| !p.as_os_str().is_empty());
         let directory = directory.unwrap_or(Path::new("."));
         std::fs::create_dir_all(directory)?;
-        tempfile::Builder::new()
-            .prefix(".cli.toml.")
-            .tempfile_in(directory)
+        let mut named = tempfile::Builder::new();
+        named.prefix(".cli.toml.").tempfile_in(directory)
     }
 
     fn string(&self, key: &str) -> Option<&str> {
@@ -295,10 +299,7 @@ impl Config {
             Some(name) => Ok(self.find_server(name)?.url()),
             None => match self.default_server() {
                 Some(name) => Ok(self.find_server(name)?.url()),
-                None => Err(coded!(
-                    "LC0604",
-                    "No default server. Choose one with `spacetime server set-default <name>`, or name one with --server.",
-                )),
+                None => bail!("LC0604", "No default server. Choose one with `spacetime server set-default <name>`, or name one with --server."),
             },
         }
     }
@@ -354,13 +355,9 @@ impl Config {
 
 fn write_server(table: &mut Table, server: &ServerConfig) {
     let mut set = |key: &str, value: Option<&str>| match value {
-        Some(value) if table.get(key).and_then(Item::as_str) != Some(value) => {
-            table.insert(key, toml_edit::value(value));
-        }
-        Some(_) => {}
-        None => {
-            table.remove(key);
-        }
+        Some(value) if table.get(key).and_then(Item::as_str) == Some(value) => None,
+        Some(value) => table.insert(key, toml_edit::value(value)),
+        None => table.remove(key),
     };
     set("nickname", server.nickname.as_deref());
     set("host", Some(&server.host));

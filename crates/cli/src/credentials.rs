@@ -17,15 +17,6 @@ use crate::http::Client;
 use crate::output::{remark, Stream};
 use crate::prompt;
 
-/// How to get a token when there is none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WhenMissing {
-    /// Offer the web login first.
-    Ask,
-    /// Do not ask anything: log in with the target server.
-    Direct,
-}
-
 const LOGIN_QUESTION: &str =
     "You are not logged in. Would you like to log in with spacetimedb.com?";
 
@@ -39,14 +30,14 @@ pub async fn account_login(config: &mut Config, url: &str) -> Result<String> {
     web_login(config, Some(url), ACCOUNT_HOST, true, Stream::Remark).await
 }
 
-/// The token for the server of this client, or a new one from it.
-pub async fn require(config: &mut Config, client: &Client, missing: WhenMissing) -> Result<String> {
+/// The token for the server of this client, or a new one from it. Unless it is to be had `direct`, the web login is offered first.
+pub async fn require(config: &mut Config, client: &Client, direct: bool) -> Result<String> {
     if let Some(token) = find(config, client).await? {
         return Ok(token);
     }
     let url = client.base();
     // A server on this machine knows no user of that site, and asks nothing for an identity of its own.
-    if missing == WhenMissing::Ask && !is_loopback(url) && wants_web_login() {
+    if !direct && !is_loopback(url) && wants_web_login() {
         return account_login(config, url).await;
     }
     let token = direct_login(url).await?;

@@ -30,19 +30,13 @@ pub fn of_program(path: &Path, host_type: HostType) -> Result<ModuleDef> {
             "LC0633",
             "cannot run the program that reads a module's schema"
         ))?;
+    let shown = path.display();
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
         let said = said.trim().trim_start_matches("Error: ");
-        bail!(
-            "LC0633",
-            "the schema of {} cannot be read: {said}",
-            path.display()
-        );
+        bail!("LC0633", "the schema of {shown} cannot be read: {said}");
     }
-    parse(
-        &String::from_utf8_lossy(&output.stdout),
-        &path.display().to_string(),
-    )
+    parse(&String::from_utf8_lossy(&output.stdout), &shown.to_string())
 }
 
 /// Reads `{"V10":…}` or `{"V9":…}`, or what `spacetime describe` prints, which has no envelope.

@@ -98,6 +98,12 @@ impl Error {
         )
     }
 
+    /// Of a program that failed and has said why.
+    pub fn of_status(status: std::process::ExitStatus) -> Self {
+        let code = status.code().and_then(|code| u8::try_from(code).ok());
+        Self::Exit(code.unwrap_or(1))
+    }
+
     /// Something of the command-line interface that a later version brings.
     pub fn later(what: &str, instead: &str) -> Self {
         Self::coded("LC0601", format!("{what} is not supported yet. {instead}"))

@@ -42,10 +42,16 @@ impl Client {
     /// One that is bound follows no redirect to another origin.
     fn build(base: String, token: Option<String>, is_bound: bool) -> Result<Self> {
         // An unusable URL is better explained here than by the code that sends the first request.
-        match reqwest::Url::parse(&base) {
-            Ok(url) if url.has_host() => {}
-            Ok(_) => return Err(bad_url(&base, "it has no host")),
-            Err(error) => return Err(bad_url(&base, &error.to_string())),
+        let bad = match reqwest::Url::parse(&base) {
+            Ok(url) if url.has_host() => None,
+            Ok(_) => Some("it has no host".to_owned()),
+            Err(error) => Some(error.to_string()),
+        };
+        if let Some(why) = bad {
+            bail!(
+                "LC0627",
+                "`{base}` is not the URL of a server: {why}. It looks like http://127.0.0.1:3000."
+            );
         }
         let mut http = reqwest::Client::builder()
             .user_agent(concat!("spacetimedb-cli/", env!("CARGO_PKG_VERSION")))
@@ -73,16 +79,8 @@ impl Client {
         self.token.as_deref()
     }
 
-    /// The same server without credentials.
-    pub fn anonymous(&self) -> Self {
-        Self {
-            token: None,
-            ..self.clone()
-        }
-    }
-
     /// A request to a path that begins with `/`, with the credentials.
-    pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
+    fn request(&self, method: Method, path: &str) -> RequestBuilder {
         let request = self.http.request(method, format!("{}{path}", self.base));
         match &self.token {
             Some(token) => request.bearer_auth(token),
@@ -137,22 +135,17 @@ impl Client {
                 self.base,
             );
         }
-        let advice = if is_local(&self.base) {
-            "Is it running? `spacetime start` starts one."
-        } else {
-            "Is the address right? `spacetime server list` shows the saved servers."
+        let advice = match is_local(&self.base) {
+            true => "Is it running? `spacetime start` starts one.",
+            false => "Is the address right? `spacetime server list` shows the saved servers.",
         };
-        let what = if error.is_connect() || error.is_timeout() {
-            "cannot reach"
-        } else {
-            "the conversation broke with"
+        let what = match error.is_connect() || error.is_timeout() {
+            true => "cannot reach",
+            false => "the conversation broke with",
         };
+        let text = format!("{what} the server at {}. {advice}", self.base);
         // The URL is in the message already.
-        Error::caused(
-            "LC0602",
-            format!("{what} the server at {}. {advice}", self.base),
-            error.without_url(),
-        )
+        Error::caused("LC0602", text, error.without_url())
     }
 
     /// The identity that a database argument stands for.
@@ -160,8 +153,10 @@ impl Client {
         if let Ok(identity) = Identity::parse_text(name_or_identity) {
             return Ok(identity);
         }
-        let path = format!("/v1/database/{}/identity", encode(name_or_identity));
-        let response = self.send(self.anonymous().get(&path)).await?;
+        let (base, name) = (&self.base, encode(name_or_identity));
+        // Without the credentials.
+        let request = self.http.get(format!("{base}/v1/database/{name}/identity"));
+        let response = self.send(request).await?;
         if response.status() == StatusCode::NOT_FOUND {
             bail!(
                 "LC0609",
@@ -170,11 +165,11 @@ impl Client {
             );
         }
         let text = success_text(response).await?;
+        let shown = shown(&text);
         Identity::from_hex(text.trim()).map_err(|_| {
             coded!(
                 "LC0616",
-                "the server answered `{}` where an identity belongs",
-                shown(&text)
+                "the server answered `{shown}` where an identity belongs"
             )
         })
     }
@@ -188,29 +183,17 @@ struct Elsewhere(String);
 /// Follows a server to its own pages only: a login is for one origin.
 fn within(base: String) -> Policy {
     let usual = Policy::default();
-    Policy::custom(move |attempt| {
-        let target = origin(attempt.url().as_str());
-        if target != base {
-            return attempt.error(Elsewhere(target));
-        }
-        usual.redirect(attempt)
+    Policy::custom(move |attempt| match origin(attempt.url().as_str()) {
+        target if target == base => usual.redirect(attempt),
+        target => attempt.error(Elsewhere(target)),
     })
-}
-
-fn bad_url(base: &str, why: &str) -> Error {
-    coded!(
-        "LC0627",
-        "`{base}` is not the URL of a server: {why}. It looks like http://127.0.0.1:3000."
-    )
 }
 
 /// True for a server on this machine, as publish understands it.
 pub fn is_local(base: &str) -> bool {
     let url = reqwest::Url::parse(base).ok();
-    matches!(
-        url.as_ref().and_then(|u| u.host_str()),
-        Some("localhost" | "127.0.0.1")
-    )
+    let host = url.as_ref().and_then(|url| url.host_str());
+    matches!(host, Some("localhost" | "127.0.0.1"))
 }
 
 /// Percent-encodes everything but ASCII letters, digits, `_` and `-`.
@@ -234,22 +217,18 @@ fn success(status: StatusCode, text: String) -> Result<String> {
 
 pub async fn body_text(response: Response) -> Result<String> {
     let url = response.url().origin().ascii_serialization();
-    response.text().await.map_err(|e| {
-        Error::caused(
-            "LC0602",
-            format!("the answer of the server at {url} broke off"),
-            e.without_url(),
-        )
-    })
+    let text = response.text().await.map_err(reqwest::Error::without_url);
+    text.map_err(caused!(
+        "LC0602",
+        "the answer of the server at {url} broke off"
+    ))
 }
 
 /// The body of an answer that must be JSON.
 pub async fn json_text(response: Response) -> Result<String> {
     let status = response.status();
-    let is_json = response
-        .headers()
-        .get(CONTENT_TYPE)
-        .is_some_and(|v| v.as_bytes() == b"application/json");
+    let kind = response.headers().get(CONTENT_TYPE);
+    let is_json = kind.is_some_and(|kind| kind == "application/json");
     let text = body_text(response).await?;
     if is_json {
         return Ok(text);
@@ -310,10 +289,9 @@ pub fn refusal(status: StatusCode, body: &str) -> Error {
 }
 
 fn or_status(body: &str, status: StatusCode) -> String {
-    if body.is_empty() {
-        format!("the server answered {status}")
-    } else {
-        body.to_owned()
+    match body {
+        "" => format!("the server answered {status}"),
+        body => body.to_owned(),
     }
 }
 

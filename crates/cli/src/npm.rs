@@ -5,9 +5,9 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::error::{FileResult as _, Result};
+use crate::error::Result;
 use crate::output::{self, remark};
-use crate::paths::text_if_there;
+use crate::paths::{nearest, text_if_there};
 use crate::project::parse_json5;
 
 pub const MANAGERS: [&str; 4] = ["npm", "pnpm", "yarn", "bun"];
@@ -20,10 +20,8 @@ pub fn manager(directory: &Path) -> &'static str {
         ("bun.lock", "bun"),
         ("bun.lockb", "bun"),
     ];
-    let known = locks
-        .iter()
-        .find(|(lock, _)| directory.join(lock).is_file());
-    known.map_or("npm", |(_, manager)| manager)
+    let is_there = |(lock, _): &&(&str, &str)| directory.join(lock).is_file();
+    locks.iter().find(is_there).map_or("npm", |found| found.1)
 }
 
 /// The `package.json` of a directory, if it has one.
@@ -38,13 +36,7 @@ pub fn lacks_packages(directory: &Path) -> Result<bool> {
     let Some(manifest) = manifest(directory)? else {
         return Ok(false);
     };
-    let directory = std::path::absolute(directory).or_cannot("find", directory)?;
-    let is_there = |name: &str| {
-        let package = Path::new("node_modules").join(name);
-        directory
-            .ancestors()
-            .any(|above| above.join(&package).exists())
-    };
+    let is_there = |name: &str| nearest(directory, format!("node_modules/{name}")).is_some();
     let kinds = ["dependencies", "devDependencies"];
     let mut wanted = kinds.iter().filter_map(|kind| manifest[kind].as_object());
     Ok(wanted.any(|packages| packages.keys().any(|name| !is_there(name))))
@@ -70,10 +62,8 @@ pub fn install(manager: &str, directory: &Path) -> bool {
         .status();
     let is_installed = status.is_ok_and(|status| status.success());
     if !is_installed {
-        remark!(
-            "warning: `{manager} install` failed; run it again in {}",
-            directory.display()
-        );
+        let directory = directory.display();
+        remark!("warning: `{manager} install` failed; run it again in {directory}");
     }
     is_installed
 }

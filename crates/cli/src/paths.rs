@@ -1,6 +1,6 @@
 //! Where things are installed and kept (07 §3).
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, FileResult as _, Result};
@@ -16,45 +16,34 @@ pub struct Paths {
     pub home: PathBuf,
 }
 
-/// What the program is called in its own directory.
-const BIN_FILE: &str = if cfg!(windows) {
-    "spacetime.exe"
-} else {
-    "spacetime"
-};
-
 impl Paths {
     /// Everything below `root`, or at the places that the XDG variables name.
     pub fn new(root: Option<&Path>, variable: impl Fn(&str) -> Option<OsString>) -> Self {
-        let home = variable("HOME")
-            .filter(|h| !h.is_empty())
-            .map_or_else(|| PathBuf::from("."), PathBuf::from);
-        let windows = match cfg!(windows) {
-            true => variable("LocalAppData").map(|data| PathBuf::from(data).join("SpacetimeDB")),
-            false => None,
-        };
+        let home = variable("HOME").filter(|home| !home.is_empty());
+        let home = PathBuf::from(home.unwrap_or_else(|| ".".into()));
+        let windows = variable("LocalAppData").filter(|_| cfg!(windows));
+        let windows = windows.map(|data| PathBuf::from(data).join("SpacetimeDB"));
         if let Some(root) = root.or(windows.as_deref()) {
             return Self {
                 config_dir: root.join("config"),
                 bin_dir: root.join("bin"),
                 data_dir: root.join("data"),
-                bin_file: root.join(BIN_FILE),
+                bin_file: root.join(program_file("spacetime")),
                 home,
             };
         }
         // The XDG specification: a relative path is invalid and ignored.
         let xdg = |name: &str, default: &str| {
-            variable(name)
-                .map(PathBuf::from)
-                .filter(|p| p.is_absolute())
-                .unwrap_or_else(|| home.join(default))
+            let named = variable(name).map(PathBuf::from);
+            let named = named.filter(|path| path.is_absolute());
+            named.unwrap_or_else(|| home.join(default))
         };
         let data = xdg("XDG_DATA_HOME", ".local/share").join("spacetime");
         Self {
             config_dir: xdg("XDG_CONFIG_HOME", ".config").join("spacetime"),
             bin_dir: data.join("bin"),
             data_dir: data.join("data"),
-            bin_file: xdg("XDG_BIN_HOME", ".local/bin").join(BIN_FILE),
+            bin_file: xdg("XDG_BIN_HOME", ".local/bin").join(program_file("spacetime")),
             home,
         }
     }
@@ -94,6 +83,13 @@ pub fn files_below(directory: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
+/// A file in a directory, or else in the nearest one above it that has it.
+pub fn nearest(directory: &Path, name: impl AsRef<Path>) -> Option<PathBuf> {
+    let directory = std::path::absolute(directory).ok()?;
+    let mut paths = directory.ancestors().map(|above| above.join(&name));
+    paths.find(|path| path.exists())
+}
+
 /// What a program is called on this system.
 pub fn program_file(name: &str) -> String {
     format!("{name}{}", std::env::consts::EXE_SUFFIX)
@@ -105,6 +101,12 @@ fn if_there<T>(path: &Path, read: std::io::Result<T>) -> Result<Option<T>> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(Error::file("read", path, error)),
     }
+}
+
+/// The first file of a program's name in the directories of PATH.
+pub fn in_path(name: &str, path: &OsStr) -> Option<PathBuf> {
+    let mut files = std::env::split_paths(path).map(|place| place.join(program_file(name)));
+    files.find(|file| file.is_file())
 }
 
 /// The file of this program.

@@ -105,9 +105,8 @@ impl Project {
         let start = std::path::absolute(start).or_cannot("find", start)?;
         let mut directories = start.ancestors();
         let found = directories.find(|directory| directory.join(FILE).is_file());
-        found
-            .map(|found| Self::load(found, environment))
-            .transpose()
+        let load = |found| Self::load(found, environment);
+        found.map(load).transpose()
     }
 
     /// The same for a command that may be told to look at none.
@@ -193,15 +192,11 @@ impl Project {
     pub fn databases(&self) -> Result<Vec<Database>> {
         let mut databases = Vec::new();
         let settings = self.settings();
-        for key in settings.map.keys() {
-            if !has_word(KNOWN, key) && !["children", "dev"].contains(&key.as_str()) {
-                // It may have been meant to be one that counts here.
-                let known = format!("{KNOWN} children dev");
-                remark!(
-                    "warning: {}",
-                    settings.unknown_key(key, "the config file", &known)
-                );
-            }
+        let known = format!("{KNOWN} children dev");
+        for key in settings.map.keys().filter(|key| !has_word(&known, key)) {
+            // It may have been meant to be one that counts here.
+            let error = settings.unknown_key(key, "the config file", &known);
+            remark!("warning: {error}");
         }
         collect_databases(&settings, None, None, &mut databases)?;
         Ok(databases)
@@ -246,10 +241,11 @@ impl Project {
 
     /// True if a file says for some database which module it is made from.
     pub fn names_a_module(&self) -> Result<bool> {
-        let targets = self.targets()?;
-        let named =
-            |t: &Target| t.module_path.is_some() || t.bin_path.is_some() || t.js_path.is_some();
-        Ok(targets.iter().any(named))
+        let mut paths = self
+            .targets()?
+            .into_iter()
+            .flat_map(|target| [target.module_path, target.bin_path, target.js_path]);
+        Ok(paths.any(|path| path.is_some()))
     }
 
     /// The command that starts the client while `spacetime dev` runs.
@@ -355,12 +351,10 @@ impl Settings<'_> {
 
     fn check_dev(&self, value: &Value) -> Result<()> {
         let is_run = |(key, value): (&String, &Value)| key == "run" && value.is_string();
+        let want = "an object with the member `run`, a string, and nothing else";
         match value.as_object().is_some_and(|dev| dev.iter().all(is_run)) {
             true => Ok(()),
-            false => Err(self.wrong_type(
-                "dev",
-                "an object with the member `run`, a string, and nothing else",
-            )),
+            false => Err(self.wrong_type("dev", want)),
         }
     }
 
@@ -397,12 +391,10 @@ impl Settings<'_> {
         let path = |key: &str| self.path(key);
         let dotnet_version =
             self.value("dotnet_version", "\"8\" or \"10\", in quotes", |value| {
-                value
-                    .as_str()
-                    .filter(|version| matches!(*version, "8" | "10"))
+                value.as_str().filter(|text| matches!(*text, "8" | "10"))
             })?;
-        let csharp =
-            crate::build::csharp_options(flag("native_aot")?.unwrap_or(false), dotnet_version);
+        let native_aot = flag("native_aot")?.unwrap_or(false);
+        let csharp = crate::build::csharp_options(native_aot, dotnet_version);
         let num_replicas = self.value("num_replicas", "a number from 0 to 255", |value| {
             u8::try_from(value.as_u64()?).ok()
         })?;
@@ -471,10 +463,9 @@ impl Settings<'_> {
         let shown = key.replace('_', "-");
         let near = similar(&shown, known.split(' '));
         let hint = near.first().map(|near| format!("\nDid you mean `{near}`?"));
+        let (known, hint) = (known.replace(' ', ", "), hint.unwrap_or_default());
         let message = format!(
-            "Config key '{shown}' is not supported in {holder}. Available keys: {}{}",
-            known.replace(' ', ", "),
-            hint.unwrap_or_default()
+            "Config key '{shown}' is not supported in {holder}. Available keys: {known}{hint}"
         );
         self.project.bad(&self.at_key(key), message)
     }

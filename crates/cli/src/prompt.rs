@@ -67,9 +67,7 @@ fn read_line() -> String {
 }
 
 fn is_yes(answer: &str) -> bool {
-    ["y", "yes"]
-        .iter()
-        .any(|yes| answer.eq_ignore_ascii_case(yes))
+    matches!(&*answer.to_ascii_lowercase(), "y" | "yes")
 }
 
 #[cfg(test)]

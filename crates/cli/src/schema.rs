@@ -44,12 +44,11 @@ impl Schema {
     pub async fn fetch(client: &Client, database: &Identity) -> Result<Self> {
         let path = |version: u8| format!("/v1/database/{database}/schema?version={version}");
         let response = client.send(client.get(&path(10))).await?;
-        let (version, response) = if response.status().is_client_error() {
-            (RawVersion::V9, client.send(client.get(&path(9))).await?)
-        } else {
-            (RawVersion::V10, response)
-        };
-        Self::parse(version, http::success_json(response).await?)
+        if !response.status().is_client_error() {
+            return Self::parse(RawVersion::V10, http::success_json(response).await?);
+        }
+        let json = client.json(client.get(&path(9))).await?;
+        Self::parse(RawVersion::V9, json)
     }
 
     pub fn parse(version: RawVersion, json: String) -> Result<Self> {
@@ -68,18 +67,17 @@ impl Schema {
 
     fn add_v9(&mut self, raw: RawModuleDefV9) {
         let typespace = Arc::new(raw.typespace);
+        let function = |name, params| Function::new(name, params, &typespace);
         for table in raw.tables {
             self.add_rows(table.name, table.product_type_ref, &typespace);
         }
-        for reducer in raw.reducers {
-            let reducer = Function::new(reducer.name, reducer.params, &typespace);
-            self.reducers.push(reducer);
-        }
+        let reducers = raw.reducers.into_iter();
+        self.reducers
+            .extend(reducers.map(|r| function(r.name, r.params)));
         for export in raw.misc_exports {
             match export {
                 RawMiscModuleExportV9::Procedure(p) => {
-                    let procedure = Function::new(p.name, p.params, &typespace);
-                    self.procedures.push(procedure);
+                    self.procedures.push(function(p.name, p.params))
                 }
                 RawMiscModuleExportV9::View(view) => {
                     self.add_view(view.name, &view.return_type, &typespace)
@@ -113,35 +111,30 @@ impl Schema {
             let name = chosen.map_or(&source, |mapping| &mapping.canonical_name);
             format!("{prefix}{name}")
         };
+        let function = |source, params| Function::new(name_of(source, false), params, &typespace);
         for section in raw.sections {
             match section {
-                Section::Tables(tables) => {
-                    for table in tables {
-                        let name = name_of(table.source_name, true);
-                        self.add_rows(name, table.product_type_ref, &typespace);
-                    }
-                }
-                Section::Views(views) => {
-                    for view in views {
-                        let name = name_of(view.source_name, false);
-                        self.add_view(name, &view.return_type, &typespace);
-                    }
-                }
+                Section::Tables(tables) => tables.into_iter().for_each(|table| {
+                    let name = name_of(table.source_name, true);
+                    self.add_rows(name, table.product_type_ref, &typespace);
+                }),
+                Section::Views(views) => views.into_iter().for_each(|view| {
+                    let name = name_of(view.source_name, false);
+                    self.add_view(name, &view.return_type, &typespace);
+                }),
                 Section::Reducers(reducers) => {
-                    self.reducers.extend(reducers.into_iter().map(|r| {
-                        Function::new(name_of(r.source_name, false), r.params, &typespace)
-                    }))
+                    let reducers = reducers.into_iter();
+                    self.reducers
+                        .extend(reducers.map(|r| function(r.source_name, r.params)));
                 }
                 Section::Procedures(list) => {
-                    self.procedures.extend(list.into_iter().map(|p| {
-                        Function::new(name_of(p.source_name, false), p.params, &typespace)
-                    }))
+                    let procedures = list.into_iter();
+                    self.procedures
+                        .extend(procedures.map(|p| function(p.source_name, p.params)));
                 }
-                Section::Submodules(submodules) => {
-                    for below in submodules {
-                        self.add_v10(&format!("{prefix}{}.", below.namespace), below.module);
-                    }
-                }
+                Section::Submodules(submodules) => submodules.into_iter().for_each(|below| {
+                    self.add_v10(&format!("{prefix}{}.", below.namespace), below.module);
+                }),
                 _ => {}
             }
         }
@@ -189,9 +182,10 @@ impl Function {
         let params = self.params.elements.iter().map(|param| {
             let ty = self.typespace.resolve(&param.algebraic_type);
             let ty = ty.map_or_else(|_| "?".into(), |ty| ty.type_name());
-            param
-                .name()
-                .map_or(ty.clone(), |name| format!("{name}: {ty}"))
+            match param.name() {
+                Some(name) => format!("{name}: {ty}"),
+                None => ty,
+            }
         });
         format!("{}({})", self.name, params.collect::<Vec<_>>().join(", "))
     }

@@ -1,5 +1,7 @@
 //! Which database a command means: its positional arguments against the project's databases (07 §5.0).
 
+use std::collections::HashSet;
+
 use crate::error::{Error, Result};
 use crate::project::{glob_matches, Project, Target};
 
@@ -21,12 +23,9 @@ impl Database {
 /// The project's databases, each once.
 pub fn known(no_config: bool) -> Result<Vec<Database>> {
     let project = Project::find_unless(no_config, std::path::Path::new("."), None)?;
-    let mut databases: Vec<Database> = Vec::new();
-    for found in project.map_or(Ok(Vec::new()), |project| project.databases())? {
-        if !databases.iter().any(|d| d.name == found.name) {
-            databases.push(found);
-        }
-    }
+    let mut databases = project.map_or(Ok(Vec::new()), |project| project.databases())?;
+    let mut names = HashSet::new();
+    databases.retain(|found| names.insert(found.name.clone()));
     Ok(databases)
 }
 
@@ -40,8 +39,10 @@ pub fn matching(pattern: &str, targets: &[Target]) -> Result<Vec<Target>> {
     }
     let known = targets.iter().filter_map(|t| t.database.as_deref());
     let known = known.collect::<Vec<_>>().join(", ");
-    let text = format!("No database target matches '{pattern}'. Available databases: {known}");
-    Err(Error::coded("LC0608", text))
+    bail!(
+        "LC0608",
+        "No database target matches '{pattern}'. Available databases: {known}"
+    )
 }
 
 /// The same; where there is only one, another name is a new one for it.
@@ -133,11 +134,8 @@ pub fn resolve(
     if let (Some(name), true) = (required, rest_args.is_empty()) {
         return Err(missing(&[name]));
     }
-    if rest == After::None && !rest_args.is_empty() {
-        return Err(Error::Usage(format!(
-            "unexpected argument '{}' found",
-            rest_args[0]
-        )));
+    if let (After::None, [first, ..]) = (rest, rest_args) {
+        return Err(Error::Usage(format!("unexpected argument '{first}' found")));
     }
     if server.is_some() {
         database.server = server.map(str::to_owned);

@@ -46,6 +46,11 @@ impl Error {
         Self::MissingType { place }
     }
 
+    pub(crate) fn name(name: &str, language: &'static str) -> Self {
+        let name = name.to_owned();
+        Self::Name { name, language }
+    }
+
     pub(crate) fn unnamed_field(place: impl Into<String>) -> Self {
         let place = place.into();
         Self::UnnamedField { place }

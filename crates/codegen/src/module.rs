@@ -13,7 +13,6 @@ use lightcone_types::{AlgebraicType, ColId, ProductType, SpecialProduct, TypeRef
 
 use crate::error::{Error, Result};
 
-/// A module for clients.
 #[derive(Debug)]
 pub(crate) struct Module {
     /// The root first, then the submodules depth first.
@@ -91,32 +90,24 @@ impl Module {
     }
 
     fn add(&mut self, level: &ModuleLevel, path: Vec<String>, include_private: bool) -> Result<()> {
-        let prefix: String = path
-            .iter()
-            .map(|namespace| format!("{namespace}."))
-            .collect();
+        let prefix: String = path.iter().map(|ns| format!("{ns}.")).collect();
         let qualified = |name: &str| format!("{prefix}{name}");
-        let mut tables = Vec::new();
-        for table in &level.tables {
-            if table.access == TableAccess::Private && !include_private {
-                self.skipped_tables.push(qualified(&table.name));
-                continue;
-            }
-            tables.push(Table::of_table(level, table, qualified(&table.name))?);
-        }
-        tables.sort_by(|a, b| a.name.cmp(&b.name));
-        let mut views = Vec::new();
-        for view in level
+        let shown = |visibility| include_private || visibility == Visibility::ClientCallable;
+        let is_skipped =
+            |table: &&TableDef| table.access == TableAccess::Private && !include_private;
+        let skipped = level.tables.iter().filter(is_skipped);
+        self.skipped_tables
+            .extend(skipped.map(|table| qualified(&table.name)));
+        let tables = level.tables.iter().filter(|table| !is_skipped(table));
+        let tables = tables.map(|table| Table::of_table(level, table, qualified(&table.name)));
+        let views = level
             .views
             .iter()
-            .filter(|view| view.is_public || include_private)
-        {
-            views.push(Table::of_view(level, view, qualified(&view.name))?);
-        }
-        views.sort_by(|a, b| a.name.cmp(&b.name));
-        tables.append(&mut views);
+            .filter(|view| view.is_public || include_private);
+        let views = views.map(|view| Table::of_view(level, view, qualified(&view.name)));
+        let mut all = sorted(tables, |table| &table.name)?;
+        all.extend(sorted(views, |view| &view.name)?);
 
-        let shown = |visibility| include_private || visibility == Visibility::ClientCallable;
         let function = |source_name: &str, name: &str, declared, return_type| {
             Ok(Function {
                 accessor: source_name.to_owned(),
@@ -129,42 +120,50 @@ impl Module {
         let reducers = reducers.filter(|r| r.lifecycle.is_none() && shown(r.visibility));
         let reducers =
             reducers.map(|r| function(&r.source_name, &r.name, &r.params, AlgebraicType::unit()));
-        let mut reducers = reducers.collect::<Result<Vec<_>>>()?;
         let procedures = level.procedures.iter().filter(|p| shown(p.visibility));
         let procedures =
             procedures.map(|p| function(&p.source_name, &p.name, &p.params, p.return_type.clone()));
-        let mut procedures = procedures.collect::<Result<Vec<_>>>()?;
-        reducers.sort_by(|a, b| a.name.cmp(&b.name));
-        procedures.sort_by(|a, b| a.name.cmp(&b.name));
         self.levels.push(Level {
-            path: path.clone(),
             types: Types::new(level),
-            tables,
-            reducers,
-            procedures,
+            tables: all,
+            reducers: sorted(reducers, |reducer| &reducer.name)?,
+            procedures: sorted(procedures, |procedure| &procedure.name)?,
+            path: path.clone(),
         });
         for submodule in &level.submodules {
-            let mut path = path.clone();
-            path.push(submodule.namespace.clone());
+            let path = [&path[..], &[submodule.namespace.clone()]].concat();
             self.add(submodule, path, include_private)?;
         }
         Ok(())
     }
 
     pub fn tables(&self) -> impl Iterator<Item = (&Level, &Table)> {
-        let levels = self.levels.iter();
-        levels.flat_map(|level| level.tables.iter().map(move |one| (level, one)))
+        self.each(|level| &level.tables)
     }
 
     pub fn reducers(&self) -> impl Iterator<Item = (&Level, &Function)> {
-        let levels = self.levels.iter();
-        levels.flat_map(|level| level.reducers.iter().map(move |one| (level, one)))
+        self.each(|level| &level.reducers)
     }
 
     pub fn procedures(&self) -> impl Iterator<Item = (&Level, &Function)> {
-        let levels = self.levels.iter();
-        levels.flat_map(|level| level.procedures.iter().map(move |one| (level, one)))
+        self.each(|level| &level.procedures)
     }
+
+    /// The things of one kind, each with its level.
+    fn each<T: 'static>(&self, of: fn(&Level) -> &Vec<T>) -> impl Iterator<Item = (&Level, &T)> {
+        let levels = self.levels.iter();
+        levels.flat_map(move |level| of(level).iter().map(move |one| (level, one)))
+    }
+}
+
+/// All of them by name, or the first error.
+fn sorted<T>(
+    things: impl Iterator<Item = Result<T>>,
+    name: impl Fn(&T) -> &String,
+) -> Result<Vec<T>> {
+    let mut things = things.collect::<Result<Vec<_>>>()?;
+    things.sort_by(|a, b| name(a).cmp(name(b)));
+    Ok(things)
 }
 
 impl Level {
@@ -197,27 +196,27 @@ fn params(product: &ProductType, function: &str) -> Result<Vec<(String, Algebrai
 impl Table {
     fn of_table(level: &ModuleLevel, table: &TableDef, name: String) -> Result<Self> {
         let positions = |columns: &[ColId]| columns.iter().map(|c| c.index()).collect();
-        let constraints = table.constraints.iter().map(|constraint| Constraint {
-            name: constraint.name.clone(),
-            columns: positions(&constraint.columns),
+        let constraints = table.constraints.iter().map(|constraint| {
+            Ok(Constraint {
+                name: constraint.name.clone(),
+                columns: positions(&constraint.columns),
+            })
         });
-        let mut constraints: Vec<_> = constraints.collect();
-        constraints.sort_by(|a, b| a.name.cmp(&b.name));
-        let indexes = table.indexes.iter().map(|index| Index {
-            accessor: index.accessor_name.as_ref().unwrap_or(&index.name).clone(),
-            name: index.name.clone(),
-            columns: positions(index.algorithm.columns()),
+        let indexes = table.indexes.iter().map(|index| {
+            Ok(Index {
+                accessor: index.accessor_name.as_ref().unwrap_or(&index.name).clone(),
+                name: index.name.clone(),
+                columns: positions(index.algorithm.columns()),
+            })
         });
-        let mut indexes: Vec<_> = indexes.collect();
-        indexes.sort_by(|a, b| a.name.cmp(&b.name));
         let (row_type, key) = (table.row_type, table.primary_key);
         Ok(Self {
             accessor: table.source_name.clone(),
             columns: columns(level, row_type, &table.columns, key, &name)?,
             name,
             row_type,
-            indexes,
-            constraints,
+            indexes: sorted(indexes, |index| &index.name)?,
+            constraints: sorted(constraints, |constraint| &constraint.name)?,
             is_event: table.is_event,
         })
     }
@@ -351,15 +350,11 @@ impl Types {
             AlgebraicType::Product(p) => Shape::Special(p.special().ok_or_else(unnamed)?),
             AlgebraicType::Sum(s) if s.variants.is_empty() => Shape::Never,
             AlgebraicType::Sum(s) if s.is_schedule_at() => Shape::ScheduleAt,
-            AlgebraicType::Sum(s) => {
-                if let Some(some) = s.as_option() {
-                    Shape::Option(some)
-                } else if let Some((ok, err)) = s.as_result() {
-                    Shape::Result(ok, err)
-                } else {
-                    return Err(unnamed());
-                }
-            }
+            AlgebraicType::Sum(s) => match (s.as_option(), s.as_result()) {
+                (Some(some), _) => Shape::Option(some),
+                (None, Some((ok, err))) => Shape::Result(ok, err),
+                (None, None) => return Err(unnamed()),
+            },
             AlgebraicType::Array(element) if **element == AlgebraicType::U8 => Shape::Bytes,
             AlgebraicType::Array(element) => Shape::Array(element),
             primitive => Shape::Primitive(primitive),
@@ -410,15 +405,22 @@ impl Types {
         for column in level.tables.iter().flat_map(|t| &t.columns) {
             self.mentioned(&column.ty, &mut mentioned);
         }
-        for function in level.reducers.iter().chain(&level.procedures) {
-            let types = function.params.iter().map(|(_, ty)| ty);
-            let types = types.chain([&function.return_type]);
-            types.for_each(|ty| self.mentioned(ty, &mut mentioned));
+        let functions = level.reducers.iter().chain(&level.procedures);
+        for ty in functions.flat_map(Function::types) {
+            self.mentioned(ty, &mut mentioned);
         }
         for other in self.sorted.keys() {
             self.mentioned_by_definition(other, &mut mentioned);
         }
         mentioned.contains(name)
+    }
+}
+
+impl Function {
+    /// The types of its parameters, and of what it returns.
+    pub fn types(&self) -> impl Iterator<Item = &AlgebraicType> {
+        let params = self.params.iter().map(|(_, ty)| ty);
+        params.chain([&self.return_type])
     }
 }
 

@@ -68,22 +68,6 @@ impl Text {
         self.line(close)
     }
 
-    /// The same; where there is nothing to write, all on one line.
-    pub fn object<T>(
-        &mut self,
-        open: &str,
-        close: &str,
-        members: &[T],
-        write: impl Fn(&mut Self, &T),
-    ) {
-        match members {
-            [] => self.line(format!("{open}{close}")),
-            members => self.block(open, close, |text| {
-                members.iter().for_each(|member| write(text, member));
-            }),
-        };
-    }
-
     pub fn finish(self) -> String {
         self.out
     }

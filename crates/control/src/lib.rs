@@ -115,9 +115,7 @@ impl ControlDb {
     }
 
     pub fn database(&self, identity: &Identity) -> Option<DatabaseRecord> {
-        let state = self.state.read();
-        let id = state.ids.get(identity);
-        id.and_then(|id| state.databases.get(id)).cloned()
+        self.state.read().database(identity).cloned()
     }
 
     /// Databases in the order of their ids.
@@ -227,11 +225,10 @@ impl ControlDb {
         let mut changed = self.state.read().clone();
         apply(&mut changed, changes);
         let journal = self.take_journal(held);
-        let journal = journal.map_err(|again| ControlError::Unknown {
+        *held = Some(journal.map_err(|again| ControlError::Unknown {
             failed: error.to_string(),
             again: again.to_string(),
-        })?;
-        *held = Some(journal);
+        })?);
         changed.generation = self.state.read().generation;
         if *self.state.read() != changed {
             return Err(error);
@@ -246,8 +243,7 @@ impl ControlDb {
     /// The journal cannot be read.
     pub fn settle(&self) -> Result<()> {
         let mut held = self.journal.lock();
-        let journal = self.take_journal(&mut held)?;
-        *held = Some(journal);
+        *held = Some(self.take_journal(&mut held)?);
         Ok(())
     }
 
@@ -275,8 +271,7 @@ impl ControlDb {
         may: impl FnOnce(&DatabaseRecord, &BTreeMap<Identity, Role>) -> bool,
     ) -> Result<bool> {
         self.change(|state| {
-            let id = state.ids.get(database);
-            let record = id.and_then(|id| state.databases.get(id));
+            let record = state.database(database);
             let record = record.ok_or(ControlError::Gone(*database))?;
             let none = BTreeMap::new();
             let known = state.collaborators.get(database).unwrap_or(&none);
@@ -324,9 +319,7 @@ impl ControlDb {
             if state.ids.contains_key(&record.identity) {
                 return Err(ControlError::Exists(record.identity));
             }
-            if let Some(name) = name_of_another(state, &record.identity, &record.owner) {
-                return Err(ControlError::NameOfAnother(name.clone()));
-            }
+            check_names(state, &record.identity, &record.owner)?;
             founded_by(state, &record.identity, &record.owner)?;
             self.bounds.check_databases(state, &record.owner)?;
             record.id = state.last_database_id + 1;
@@ -335,9 +328,12 @@ impl ControlDb {
         })
     }
 
-    /// A name that leads to a database, or where one was or will be, and belongs to another than `owner`.
-    pub fn name_of_another(&self, identity: &Identity, owner: &Identity) -> Option<String> {
-        name_of_another(&self.state.read(), identity, owner).cloned()
+    /// Do all names that lead to a database, or where one was or will be, belong to `owner`?
+    ///
+    /// # Errors
+    /// One is another's ([`ControlError::NameOfAnother`]).
+    pub fn check_names(&self, identity: &Identity, owner: &Identity) -> Result<()> {
+        check_names(&self.state.read(), identity, owner)
     }
 
     /// May `owner` create a database under an identity that he has chosen?
@@ -347,9 +343,7 @@ impl ControlDb {
     /// ([`ControlError::FoundedByAnother`]), or may have been ([`ControlError::FoundersForgotten`]).
     pub fn may_choose(&self, identity: &Identity, owner: &Identity) -> Result<()> {
         let state = self.state.read();
-        if let Some(name) = name_of_another(&state, identity, owner) {
-            return Err(ControlError::NameOfAnother(name.clone()));
-        }
+        check_names(&state, identity, owner)?;
         let is_his = founded_by(&state, identity, owner)? || state.names_of.contains_key(identity);
         match is_his || !state.founders_are_full() {
             true => Ok(()),
@@ -440,11 +434,11 @@ impl ControlDb {
                 return refuse(Registration::InUse(name.clone()));
             }
             let mut changes = Vec::new();
-            let old = state.names_of.get(database).cloned().unwrap_or_default();
-            let kept = old.into_iter().map(|name| (name, owner));
-            for (name, caller) in kept.chain(wanted.iter().cloned().map(|name| (name, caller))) {
-                if !take_domain(state, &name, (owner, caller), &mut changes) {
-                    return refuse(Registration::PermissionDenied(name));
+            let old = state.names_of.get(database).into_iter().flatten();
+            let kept = old.map(|name| (name, owner));
+            for (name, caller) in kept.chain(wanted.iter().map(|name| (name, caller))) {
+                if !take_domain(state, name, (owner, caller), &mut changes) {
+                    return refuse(Registration::PermissionDenied(name.clone()));
                 }
             }
             self.bounds.check_names(state, owner, changes.len())?;
@@ -488,14 +482,13 @@ fn founded_by(state: &State, identity: &Identity, owner: &Identity) -> Result<bo
     }
 }
 
-fn name_of_another<'a>(
-    state: &'a State,
-    identity: &Identity,
-    owner: &Identity,
-) -> Option<&'a String> {
+fn check_names(state: &State, identity: &Identity, owner: &Identity) -> Result<()> {
     let mut names = state.names_of.get(identity).into_iter().flatten();
     let is_anothers = |name: &&String| state.domains.get(*name).is_some_and(|of| of != owner);
-    names.find(is_anothers)
+    match names.find(is_anothers) {
+        Some(name) => Err(ControlError::NameOfAnother(name.clone())),
+        None => Ok(()),
+    }
 }
 
 /// True when the domain is the owner's, from before or from now on. Database names are domains of one segment.

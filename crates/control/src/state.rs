@@ -103,6 +103,10 @@ impl State {
         Ok(state)
     }
 
+    pub fn database(&self, identity: &Identity) -> Option<&DatabaseRecord> {
+        self.databases.get(self.ids.get(identity)?)
+    }
+
     /// Carries out one change.
     ///
     /// # Errors
@@ -211,9 +215,8 @@ impl State {
         role: Option<Role>,
     ) -> Result<(), String> {
         if !self.ids.contains_key(&database) {
-            return Err(format!(
-                "database {database} has collaborators and is not there"
-            ));
+            let text = format!("database {database} has collaborators and is not there");
+            return Err(text);
         }
         let known = self.collaborators.entry(database).or_default();
         match role {
@@ -280,21 +283,14 @@ impl State {
                 owner: *owner,
             })
         });
-        let counters = [
+        let mut changes = vec![
             Change::Begin { generation },
             Change::DatabaseId(self.last_database_id),
             Change::ReplicaId(self.last_replica_id),
         ];
-        let databases = self.databases.values().cloned().map(Change::Database);
-        let changes: Vec<Change> = counters
-            .into_iter()
-            .chain(databases)
-            .chain(domains)
-            .chain(names)
-            .chain(locks)
-            .chain(collaborators)
-            .chain(founders)
-            .collect();
+        changes.extend(self.databases.values().cloned().map(Change::Database));
+        changes.extend(domains.chain(names).chain(locks));
+        changes.extend(collaborators.chain(founders));
         changes.chunks(CHANGES_PER_RECORD).map(encode).collect()
     }
 }

@@ -3,18 +3,15 @@
 //! Both walks go page by page over frozen tables, so that they can be done in slices, and end early if the client is gone.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use lightcone_types::Encode;
 use lightcone_wire::{server, RowListSize, SizedRowList};
-use tokio::sync::oneshot;
 
 use crate::budget::{Charge, ClientBudget};
 use crate::error::ReadError;
 use crate::evaluate::{Cursor, Source};
-use crate::metrics::Metrics;
 use crate::outgoing::{MessageBatch, ReadTicket};
-use crate::reads::{Job, Progress, Slice};
+use crate::reads::{Slice, Work};
 use lightcone_live::BoundQuery;
 
 /// Which message the rows are for.
@@ -28,18 +25,17 @@ pub(crate) enum Reply {
 impl Reply {
     /// The message with so many entries, which are appended to it.
     fn begin(self, out: &mut Vec<u8>, entries: u32) {
-        let mut writer = match self {
+        match self {
             Reply::Subscribed {
                 request_id,
                 query_set_id,
-            } => server::subscribe_applied(out, request_id, query_set_id),
+            } => server::subscribe_applied(out, request_id, query_set_id, entries),
             Reply::Unsubscribed {
                 request_id,
                 query_set_id,
-            } => server::unsubscribe_applied(out, request_id, query_set_id),
-            Reply::OneOff { request_id } => server::one_off_query_ok(out, request_id),
-        };
-        writer.encoded(&[], entries);
+            } => server::unsubscribe_applied(out, request_id, query_set_id, entries),
+            Reply::OneOff { request_id } => server::one_off_query_ok(out, request_id, entries),
+        }
     }
 
     /// A query over a table without rows has an entry too.
@@ -271,54 +267,33 @@ impl Answering {
 /// An answer that is made beside the writer.
 pub(crate) struct DeferredAnswer {
     pub answering: Answering,
-    pub budget: Arc<ClientBudget>,
-    /// None when the client has it.
-    pub sender: Option<oneshot::Sender<MessageBatch>>,
     pub ticket: Option<ReadTicket>,
-    pub time_max: Duration,
-    pub spent: Duration,
-    pub metrics: Arc<Metrics>,
     /// What is to be done if there is no answer but an error.
     pub failed: Option<Box<dyn FnOnce() + Send>>,
 }
 
-impl Job for DeferredAnswer {
-    fn run(&mut self, slice: &Slice<'_>) -> Progress {
-        let waiting = self
-            .sender
-            .as_ref()
-            .is_some_and(|sender| !sender.is_closed());
-        if self.budget.is_gone() || !waiting {
-            return Progress::Done;
-        }
-        let step = self.answering.step(&self.budget, slice);
-        self.spent += slice.elapsed();
-        let step = match step {
-            Ok(None) if self.spent >= self.time_max => Err(ReadError::TooLong {
-                limit: self.time_max,
-            }),
-            step => step,
-        };
-        let mut batch = match step {
-            Ok(None) => return Progress::Again,
-            Ok(Some(batch)) => batch,
-            Err(error) => {
-                if let Some(failed) = self.failed.take() {
-                    failed();
-                }
-                MessageBatch::of(self.answering.reply.error(&error.to_string()))
+impl Work for DeferredAnswer {
+    type Made = MessageBatch;
+    type Reply = MessageBatch;
+
+    fn step(
+        &mut self,
+        budget: &Arc<ClientBudget>,
+        slice: &Slice<'_>,
+    ) -> Result<Option<MessageBatch>, ReadError> {
+        self.answering.step(budget, slice)
+    }
+
+    fn reply(&mut self, made: Result<MessageBatch, ReadError>) -> Option<MessageBatch> {
+        let mut batch = made.unwrap_or_else(|error| {
+            if let Some(failed) = self.failed.take() {
+                failed();
             }
-        };
-        self.metrics.reads.note_shared(self.spent);
-        batch.ticket = self
-            .ticket
-            .take()
-            .map(|ticket| Box::new(ticket.evaluated()));
-        if let Some(sender) = self.sender.take() {
-            // The connection may be gone by now.
-            let _ = sender.send(batch);
-        }
-        Progress::Done
+            MessageBatch::of(self.answering.reply.error(&error.to_string()))
+        });
+        let ticket = self.ticket.take();
+        batch.ticket = ticket.map(|ticket| Box::new(ticket.evaluated()));
+        Some(batch)
     }
 }
 

@@ -5,10 +5,11 @@
 //! the client's own. When the common account is used up, the client that holds most loses its connection.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use lightcone_accounts::{Account, Counted, Kind, Reservation, Terms};
+use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use tokio::sync::Notify;
 
@@ -77,16 +78,11 @@ impl MemoryBudget {
 }
 
 impl Clients {
-    fn clients(&self) -> MutexGuard<'_, FxHashMap<u64, Weak<ClientBudget>>> {
-        // A thread that panicked has left a map that is still one.
-        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Gives up the client that holds most, if that is much more than what is wanted: one that takes nothing must not lock
     /// out the others.
     fn evict(&self, wanted: usize) {
         // Another thread is at it, otherwise.
-        let Ok(mut last) = self.last_eviction.try_lock() else {
+        let Some(mut last) = self.last_eviction.try_lock() else {
             return;
         };
         let now = self.environment.instant();
@@ -94,7 +90,12 @@ impl Clients {
             return;
         }
         *last = Some(now);
-        let clients: Vec<_> = self.clients().values().filter_map(Weak::upgrade).collect();
+        let clients: Vec<_> = self
+            .clients
+            .lock()
+            .values()
+            .filter_map(Weak::upgrade)
+            .collect();
         let largest = clients
             .iter()
             .filter(|client| !client.is_gone())
@@ -152,7 +153,7 @@ impl ClientBudget {
             number: all.clients.next_client.fetch_add(1, Relaxed),
         });
         let weak = Arc::downgrade(&client);
-        all.clients.clients().insert(client.number, weak);
+        all.clients.clients.lock().insert(client.number, weak);
         client
     }
 
@@ -212,7 +213,7 @@ impl ClientBudget {
 
 impl Drop for ClientBudget {
     fn drop(&mut self) {
-        self.clients.clients().remove(&self.number);
+        self.clients.clients.lock().remove(&self.number);
     }
 }
 
@@ -405,11 +406,7 @@ mod tests {
         let _rest = (0..14)
             .map_while(|_| step(&modest, 1).ok())
             .collect::<Vec<_>>();
-        all.clients
-            .last_eviction
-            .lock()
-            .expect("no other thread has it")
-            .take();
+        all.clients.last_eviction.lock().take();
         assert!(step(&client(), 8).is_err());
         assert!(largest.is_gone());
         assert!(!second.is_gone());

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use lightcone_accounts::Counted;
 use lightcone_host::{HttpMethod, HttpResponse};
-use lightcone_types::{Identity, Timestamp};
+use lightcone_types::{ConnectionId, Identity, Timestamp};
 
 use crate::error::NotDurable;
+use crate::peer::ClientId;
 use crate::rights::Rights;
 
 /// Who asks over HTTP.
@@ -17,6 +18,16 @@ pub struct Caller {
     /// What he was granted. The owner has all rights in any case.
     pub rights: Rights,
     pub jwt_payload: Arc<str>,
+}
+
+impl Caller {
+    /// As the client that he is for one request.
+    pub(crate) fn client(&self, connection_id: ConnectionId) -> ClientId {
+        ClientId {
+            identity: self.identity,
+            connection_id,
+        }
+    }
 }
 
 /// Arguments of a call over HTTP.
@@ -52,15 +63,13 @@ pub enum CallError {
     Lifecycle(String),
     NoSuchFunction,
     ModuleGone,
-    WorkerFailed(String),
-    NotSupported(String),
     /// The server has no memory for the answer now.
     Busy(String),
     Database(String),
 }
 
-impl NotDurable for CallError {
-    fn not_durable(reason: String) -> CallError {
+impl From<NotDurable> for CallError {
+    fn from(NotDurable(reason): NotDurable) -> CallError {
         CallError::Database(reason)
     }
 }

@@ -19,7 +19,7 @@ use lightcone_types::{AlgebraicType, AlgebraicValue, DecodeError, ProductType, R
 use tokio::sync::{OwnedSemaphorePermit, TryAcquireError};
 
 use crate::budget::{HeldBytes, HeldMemory, Holder};
-use crate::error::{ChangesError, Exceeded};
+use crate::error::{ChangesError, Exceeded, Refusal};
 use crate::handle::DatabaseHandle;
 use crate::shared::Shared;
 
@@ -45,9 +45,9 @@ impl fmt::Display for Place {
 }
 
 impl FromStr for Place {
-    type Err = String;
+    type Err = Refusal;
 
-    fn from_str(text: &str) -> Result<Place, String> {
+    fn from_str(text: &str) -> Result<Place, Refusal> {
         let (offset, hash) = match text.split_once('-') {
             Some((offset, hash)) => (offset, Some(hash)),
             None => (text, None),
@@ -63,7 +63,10 @@ impl FromStr for Place {
                     .flatten()
                     .map(|hash| LogHash::from_le_bytes(hash.to_le_bytes())),
             }),
-            _ => Err("expected the number of a transaction, or the id of an event".to_owned()),
+            _ => {
+                let text = "expected the number of a transaction, or the id of an event";
+                Err(Refusal(text.to_owned()))
+            }
         }
     }
 }
@@ -160,7 +163,7 @@ impl Changes {
             return Err(left_behind(end).into());
         }
         let from = checked(feed, from)?;
-        let directory = options.directory.join("snapshots");
+        let directory = options.snapshots_directory();
         let mut snapshots = SnapshotStore::beside(options.storage.clone(), &directory)?;
         let (catalog, offset) = Catalog::until(&mut snapshots, from.offset)?;
         let reader = match feed.read(offset) {

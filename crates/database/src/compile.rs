@@ -1,9 +1,9 @@
 //! Compiling the queries of connections: short ones where they arrive, long ones on the threads for reads.
 
 use std::collections::HashSet;
+use std::error::Error;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use lightcone_query::{
@@ -11,14 +11,14 @@ use lightcone_query::{
     SqlError, SubscribeText,
 };
 use lightcone_wire::{ClientMessage, ClientPayload};
-use tokio::sync::oneshot;
 
 use crate::budget::{Charge, ClientBudget};
 use crate::catalog::CatalogView;
+use crate::error::{ReadError, Refusal};
 use crate::module::Module;
 use crate::outgoing::ReadTicket;
 use crate::peer::Peer;
-use crate::reads::{Job, Progress, Slice};
+use crate::reads::{Slice, Work};
 use crate::request::{CompiledSet, OtherRequest, Request};
 use lightcone_live::BoundQuery;
 use lightcone_live::LiveQuery;
@@ -29,25 +29,24 @@ const QUERY_BYTES: usize = 1024;
 const TEXTS_FACTOR: usize = 4;
 
 /// A query that is run once.
-pub(crate) fn compile_one(module: &Module, peer: &Peer, text: &str) -> Result<BoundQuery, String> {
-    compile_subscription(text, &module.catalog, &peer.caller())
-        .map(|query| BoundQuery::new(query, peer.identity))
-        .map_err(|error| error.to_string())
+pub(crate) fn compile_one(module: &Module, peer: &Peer, text: &str) -> Result<BoundQuery, Refusal> {
+    let query = compile_subscription(text, &module.catalog, &peer.caller())?;
+    Ok(BoundQuery::new(query, peer.identity))
 }
 
 /// Refuses what has more texts than any set, before work is done for it.
-pub(crate) fn check_texts(peer: &Peer, texts: usize) -> Result<(), String> {
+pub(crate) fn check_texts(peer: &Peer, texts: usize) -> Result<(), Refusal> {
     match texts > peer.queries_per_set_max.saturating_mul(TEXTS_FACTOR) {
         true => Err(too_many_queries(peer)),
         false => Ok(()),
     }
 }
 
-fn too_many_queries(peer: &Peer) -> String {
-    format!(
+fn too_many_queries(peer: &Peer) -> Refusal {
+    Refusal(format!(
         "a query set holds at most {} queries [LC0703]",
         peer.queries_per_set_max
-    )
+    ))
 }
 
 /// Compiles the queries of a set one by one, without repetitions of the same text (05 §7.1).
@@ -72,9 +71,8 @@ impl SetCompiler {
     }
 
     /// Adds a text of the message.
-    pub fn add(&mut self, catalog: &CatalogView, text: &str) -> Result<(), String> {
-        let read = read_subscribe_text(text)
-            .map_err(|error| executing(&error.to_string(), text.trim()))?;
+    pub fn add(&mut self, catalog: &CatalogView, text: &str) -> Result<(), Refusal> {
+        let read = read_subscribe_text(text).map_err(|error| executing(&error, text.trim()))?;
         match read {
             SubscribeText::Query(text) => self.add_query(catalog, text, true),
             SubscribeText::AllTables => expand_subscribe_all(&catalog.schemas, &self.peer.caller())
@@ -84,11 +82,16 @@ impl SetCompiler {
     }
 
     /// Adds the text of a live query, which was admitted when it came: an index that it had then may be gone.
-    pub fn add_again(&mut self, catalog: &CatalogView, text: &str) -> Result<(), String> {
+    pub fn add_again(&mut self, catalog: &CatalogView, text: &str) -> Result<(), Refusal> {
         self.add_text(catalog, text, true, |_| Ok(()))
     }
 
-    fn add_query(&mut self, catalog: &CatalogView, text: &str, suffix: bool) -> Result<(), String> {
+    fn add_query(
+        &mut self,
+        catalog: &CatalogView,
+        text: &str,
+        suffix: bool,
+    ) -> Result<(), Refusal> {
         self.add_text(catalog, text, suffix, lightcone_query::admit_subscription)
     }
 
@@ -98,7 +101,7 @@ impl SetCompiler {
         text: &str,
         suffix: bool,
         admit: impl Fn(&Query) -> Result<(), SqlError>,
-    ) -> Result<(), String> {
+    ) -> Result<(), Refusal> {
         if self.seen.contains(text) {
             return Ok(());
         }
@@ -120,17 +123,16 @@ impl SetCompiler {
                 None => error,
             }
         });
-        let added = query
-            .map_err(|error| error.to_string())
-            .and_then(|query| self.add_fragments(&query, catalog));
-        added.map_err(|error| match suffix {
-            true => executing(&error, text),
-            false => error,
+        let added = query.map_err(Refusal::from);
+        let added = added.and_then(|query| self.add_fragments(&query, catalog));
+        added.map_err(|refusal| match suffix {
+            true => executing(&refusal, text),
+            false => refusal,
         })
     }
 
     /// Each fragment is a live query of its own, but for those of a window.
-    fn add_fragments(&mut self, query: &Query, catalog: &CatalogView) -> Result<(), String> {
+    fn add_fragments(&mut self, query: &Query, catalog: &CatalogView) -> Result<(), Refusal> {
         let caller = self.peer.identity;
         if query.is_window() {
             return self.add_live(LiveQuery::of_window(query, &caller, &catalog.shapes)?);
@@ -146,7 +148,7 @@ impl SetCompiler {
         Ok(())
     }
 
-    fn add_live(&mut self, live: LiveQuery) -> Result<(), String> {
+    fn add_live(&mut self, live: LiveQuery) -> Result<(), Refusal> {
         if self.queries.len() == self.peer.queries_per_set_max {
             return Err(too_many_queries(&self.peer));
         }
@@ -155,9 +157,8 @@ impl SetCompiler {
         Ok(())
     }
 
-    fn reserve(&mut self, bytes: usize) -> Result<(), String> {
-        let reserved = self.charge.grow_in(&self.budget, bytes);
-        reserved.map_err(|exceeded| exceeded.to_string())
+    fn reserve(&mut self, bytes: usize) -> Result<(), Refusal> {
+        Ok(self.charge.grow_in(&self.budget, bytes)?)
     }
 
     pub fn finish(self) -> CompiledSet {
@@ -177,10 +178,6 @@ pub(crate) struct CompileJob {
     set: Option<SetMessage>,
     compiler: SetCompiler,
     ticket: Option<ReadTicket>,
-    time_max: Duration,
-    spent: Duration,
-    /// None when the request was sent.
-    reply: Option<oneshot::Sender<Request>>,
 }
 
 /// A Subscribe message: decoded once, however many slices its texts take.
@@ -198,24 +195,18 @@ impl CompileJob {
         peer: &Peer,
         budget: &Arc<ClientBudget>,
         ticket: ReadTicket,
-        time_max: Duration,
-    ) -> (CompileJob, oneshot::Receiver<Request>) {
-        let (reply, request) = oneshot::channel();
-        let job = CompileJob {
+    ) -> CompileJob {
+        CompileJob {
             module,
             message,
             set: None,
             compiler: SetCompiler::new(peer, budget),
             ticket: Some(ticket),
-            time_max,
-            spent: Duration::ZERO,
-            reply: Some(reply),
-        };
-        (job, request)
+        }
     }
 
     /// The request, or None if there is more to do.
-    fn step(&mut self, slice: &Slice<'_>) -> Option<Request> {
+    fn compile(&mut self, slice: &Slice<'_>) -> Option<Request> {
         if self.set.is_some() {
             return self.compile_set(slice);
         }
@@ -272,7 +263,7 @@ impl CompileJob {
     }
 
     /// The request of a set that is compiled, or cannot be.
-    fn subscribe(&mut self, compiled: Result<(), String>) -> Option<Request> {
+    fn subscribe(&mut self, compiled: Result<(), Refusal>) -> Option<Request> {
         let set = self.set.as_ref()?;
         let empty = SetCompiler::new(&self.compiler.peer, &self.compiler.budget);
         let compiler = std::mem::replace(&mut self.compiler, empty);
@@ -286,31 +277,26 @@ impl CompileJob {
     }
 }
 
-impl Job for CompileJob {
-    fn run(&mut self, slice: &Slice<'_>) -> Progress {
-        let Some(reply) = self.reply.take().filter(|reply| !reply.is_closed()) else {
-            return Progress::Done;
-        };
-        let mut request = self.step(slice);
-        self.spent += slice.elapsed();
-        if request.is_none() && self.spent >= self.time_max {
-            request = self.subscribe(Err(format!(
-                "compiling the queries took longer than limits.read-time-max, which is {:?} [LC0708]",
-                self.time_max
-            )));
-        }
-        match request {
-            Some(request) => {
-                // The connection may be gone by now.
-                let _ = reply.send(request);
-                Progress::Done
-            }
-            // Sent with a ticket: it is there until then.
-            None if self.ticket.is_some() => {
-                self.reply = Some(reply);
-                Progress::Again
-            }
-            None => Progress::Done,
+impl Work for CompileJob {
+    type Made = Request;
+    type Reply = Request;
+    const IS_READ: bool = false;
+
+    fn step(
+        &mut self,
+        _: &Arc<ClientBudget>,
+        slice: &Slice<'_>,
+    ) -> Result<Option<Request>, ReadError> {
+        Ok(self.compile(slice))
+    }
+
+    fn reply(&mut self, made: Result<Request, ReadError>) -> Option<Request> {
+        match made {
+            Ok(request) => Some(request),
+            Err(ReadError::TooLong { limit }) => self.subscribe(Err(Refusal(format!(
+                "compiling the queries took longer than limits.read-time-max, which is {limit:?} [LC0708]"
+            )))),
+            Err(error) => self.subscribe(Err(Refusal(error.to_string()))),
         }
     }
 }
@@ -318,7 +304,7 @@ impl Job for CompileJob {
 /// The most of a query that its error repeats.
 const SHOWN_QUERY_BYTES_MAX: usize = 4096;
 
-fn executing(error: &str, text: &str) -> String {
+fn executing(error: &dyn Error, text: &str) -> Refusal {
     let text = lightcone_types::cut(text, SHOWN_QUERY_BYTES_MAX);
-    format!("{error}, executing: `{text}`")
+    Refusal(format!("{error}, executing: `{text}`"))
 }

@@ -3,38 +3,21 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use lightcone_types::{ConnectionId, Identity};
 use lightcone_wire::Protocol;
 use tokio::sync::{oneshot, Semaphore};
 
 use crate::compile::CompileJob;
 use crate::decode::{Decoder, PieceEnd};
 use crate::error::SubmitError;
-use crate::inbox::Command;
+use crate::inbox::Input;
 use crate::module::Module;
 use crate::outgoing::{GivenBack, OutgoingQueue, OutgoingReceiver, ReadTicket};
 use crate::peer::{ConnectionNumber, Peer};
 use crate::request::{Decoded, Request};
-use crate::rights::Rights;
 use crate::shared::Shared;
 
 /// Longer payloads are decoded on another thread, so that they do not hold up other clients of this one.
 const DECODED_HERE_BYTES_MAX: usize = 256 << 10;
-
-/// Who wants to connect, and how.
-pub struct ConnectRequest {
-    pub identity: Identity,
-    /// What he was granted. The owner has all rights in any case.
-    pub rights: Rights,
-    pub connection_id: ConnectionId,
-    /// JSON text of the token's payload; modules can ask for it.
-    pub jwt_payload: Arc<str>,
-    /// Results are held back until they are durable.
-    pub confirmed: bool,
-    pub protocol: Protocol,
-    /// Sent back in `InitialConnection`.
-    pub token: Arc<str>,
-}
 
 /// An accepted connection. When both halves are dropped, the disconnect lifecycle runs.
 pub struct Connection {
@@ -126,24 +109,26 @@ impl RequestSender {
                 let way_back = requests.last_mut().and_then(Request::make_way_back);
                 tried = tried.or(way_back);
             }
+            let version = module.version;
+            let piece = |payload, messages, requests, trace| Decoded {
+                version,
+                timestamp,
+                received,
+                trace,
+                payload,
+                messages,
+                requests,
+                taken: 0,
+            };
             if !requests.is_empty() {
                 let is_last =
                     matches!(why, PieceEnd::Payload | PieceEnd::Malformed(_)) && tried.is_none();
-                let piece = Decoded {
-                    version: module.version,
-                    timestamp,
-                    received,
-                    trace: trace.take(),
-                    payload: match is_last {
-                        true => std::mem::take(&mut payload),
-                        false => payload.clone(),
-                    },
-                    messages: start..end,
-                    requests,
-                    taken: 0,
+                let payload = match is_last {
+                    true => std::mem::take(&mut payload),
+                    false => payload.clone(),
                 };
-                self.send(piece).await?;
-                spare_ticket = self.second_try(tried.take()).await?;
+                let piece = piece(payload, start..end, requests, trace.take());
+                spare_ticket = self.send(piece, tried.take()).await?;
                 if spare_ticket.is_some() {
                     start = again;
                     continue;
@@ -167,22 +152,12 @@ impl RequestSender {
                     end: long_end,
                     ticket,
                 } => {
-                    let version = module.version;
                     let request = self.compile(module, payload.slice(end..long_end), ticket);
                     let mut request = request.await?;
                     tried = tried.or(request.make_way_back());
-                    let piece = Decoded {
-                        version,
-                        timestamp,
-                        received,
-                        trace: trace.take(),
-                        payload: payload.clone(),
-                        messages: end..long_end,
-                        requests: vec![request],
-                        taken: 0,
-                    };
-                    self.send(piece).await?;
-                    spare_ticket = self.second_try(tried.take()).await?;
+                    let messages = end..long_end;
+                    let piece = piece(payload.clone(), messages, vec![request], trace.take());
+                    spare_ticket = self.send(piece, tried.take()).await?;
                     if spare_ticket.is_some() {
                         start = end;
                         continue;
@@ -227,18 +202,23 @@ impl RequestSender {
         decoded.ok_or(SubmitError::Closed)
     }
 
-    /// Waits for room in the inbox.
-    async fn send(&self, decoded: Decoded) -> Result<(), SubmitError> {
+    /// Waits for room in the inbox, and for what becomes of a query that may come back.
+    async fn send(
+        &self,
+        decoded: Decoded,
+        tried: Option<WayBack>,
+    ) -> Result<Option<ReadTicket>, SubmitError> {
         let inbox = &self.shared.inbox;
         let place = inbox
             .capacity
             .place(decoded.requests.len(), decoded.messages.len());
-        let command = Command::Requests {
+        let command = Input::Requests {
             connection: self.number,
             place: place.await?,
             decoded,
         };
-        Ok(inbox.command(command)?)
+        inbox.send(command)?;
+        self.second_try(tried).await
     }
 
     /// Waits until this client has one query less under way. If others have all permits of the database, the query is tried
@@ -248,13 +228,7 @@ impl RequestSender {
         let of_client = self.reads.clone().acquire_owned().await.map_err(closed)?;
         let shared = &self.shared;
         let of_database = shared.reads.clone().try_acquire_owned().ok();
-        let mut ticket = ReadTicket {
-            _of_client: of_client,
-            of_database,
-            first_try: None,
-            way_back: None,
-            waits: 0,
-        };
+        let mut ticket = ReadTicket::new(of_client, of_database);
         if ticket.of_database.is_some() {
             return Ok((ticket, None));
         }
@@ -292,29 +266,24 @@ impl RequestSender {
         ticket: ReadTicket,
     ) -> Result<Request, SubmitError> {
         let budget = self.queue.budget();
-        let time_max = self.shared.options.limits.read_time_max;
-        let (job, request) = CompileJob::new(module, message, &self.peer, budget, ticket, time_max);
-        self.shared.read(budget, Box::new(job));
-        request.await.map_err(|_| SubmitError::Closed)
+        let job = CompileJob::new(module, message, &self.peer, budget, ticket);
+        let request = self.shared.read_for(budget, job).await;
+        request.map_err(|_| SubmitError::Closed)
     }
 }
 
 /// A ticket, if both the client and the database have a permit for a query.
 fn try_ticket(reads: &Arc<Semaphore>, of_database: &Arc<Semaphore>) -> Option<ReadTicket> {
-    Some(ReadTicket {
-        _of_client: reads.clone().try_acquire_owned().ok()?,
-        of_database: Some(of_database.clone().try_acquire_owned().ok()?),
-        first_try: None,
-        way_back: None,
-        waits: 0,
-    })
+    let of_client = reads.clone().try_acquire_owned().ok()?;
+    let of_database = of_database.clone().try_acquire_owned().ok()?;
+    Some(ReadTicket::new(of_client, Some(of_database)))
 }
 
 impl Drop for RequestSender {
     fn drop(&mut self) {
         self.queue.cut();
         // If the database is gone, there is nothing left to tell.
-        let _ = self.shared.inbox.command(Command::Disconnect {
+        let _ = self.shared.inbox.send(Input::Disconnect {
             connection: self.number,
         });
     }

@@ -1,8 +1,9 @@
 //! Who takes messages to the sockets: one courier for each network thread. A round of fan-out gives each courier all outlets of its
 //! thread that have something, at once, and wakes it once, in place of a task for each connection.
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 /// Outlets that deliver before others of the thread have their turn.
@@ -29,15 +30,9 @@ pub struct Courier {
 }
 
 impl Courier {
-    fn ready(&self) -> MutexGuard<'_, Outlets> {
-        self.ready
-            .lock()
-            .expect("no code panics while it holds the list")
-    }
-
     /// Has these outlets deliver soon.
     fn give(&self, outlets: impl IntoIterator<Item = Arc<dyn Outlet>>) {
-        let mut ready = self.ready();
+        let mut ready = self.ready.lock();
         let is_awake = !ready.is_empty();
         ready.extend(outlets);
         drop(ready);
@@ -50,7 +45,7 @@ impl Courier {
     pub async fn run(&self) {
         let mut taken = Outlets::new();
         loop {
-            std::mem::swap(&mut taken, &mut *self.ready());
+            std::mem::swap(&mut taken, &mut *self.ready.lock());
             if taken.is_empty() {
                 self.wake.notified().await;
                 continue;

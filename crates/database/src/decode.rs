@@ -8,11 +8,13 @@ use lightcone_wire::{ClientMessage, ClientPayload, Protocol};
 
 use crate::budget::ClientBudget;
 use crate::compile::{check_texts, compile_one, SetCompiler};
+use crate::error::Refusal;
+use crate::metrics::FunctionKind;
 use crate::module::Module;
 use crate::outgoing::ReadTicket;
 use crate::peer::Peer;
 use crate::request::{CompiledSet, Decoded, OtherRequest, Request};
-use crate::resolve::{resolve_call, resolve_procedure, CallRefusal};
+use crate::resolve::resolve;
 
 /// Most messages of a payload that are handed on at once: the rest of a long one waits with its client.
 const PIECE_MESSAGES_MAX: usize = 256;
@@ -78,7 +80,7 @@ impl Decoder<'_> {
                 }
                 ticket_of = Some(ticket);
             }
-            let request = self.resolve(message, base, ticket_of);
+            let request = self.resolve(message, base, ticket_of, false);
             let may_come_back = request.may_come_back();
             requests.push(request);
             let start = std::mem::replace(&mut end, next);
@@ -88,11 +90,13 @@ impl Decoder<'_> {
         }
     }
 
+    /// With long queries only if the module was updated since they were compiled.
     fn resolve(
         &self,
         message: ClientMessage<'_>,
         base: usize,
         ticket: Option<ReadTicket>,
+        is_long: bool,
     ) -> Request {
         let (module, peer) = (self.module, self.peer);
         let queries = "queries are resolved with a ticket";
@@ -101,12 +105,26 @@ impl Decoder<'_> {
                 request_id,
                 reducer,
                 args,
-            } => resolved_call(module, peer, request_id, reducer, args, base),
+            } => resolved_call(
+                module,
+                peer,
+                FunctionKind::Reducer,
+                request_id,
+                (reducer, args),
+                base,
+            ),
             ClientMessage::CallProcedure {
                 request_id,
                 procedure,
                 args,
-            } => resolved_procedure(module, peer, request_id, procedure, args, base),
+            } => resolved_call(
+                module,
+                peer,
+                FunctionKind::Procedure,
+                request_id,
+                (procedure, args),
+                base,
+            ),
             ClientMessage::Subscribe {
                 request_id,
                 query_set_id,
@@ -114,7 +132,10 @@ impl Decoder<'_> {
             } => OtherRequest::Subscribe {
                 request_id,
                 query_set_id,
-                set: compile_set(module, peer, self.budget, &query_strings),
+                set: match is_long {
+                    true => Err(module_updated()),
+                    false => compile_set(module, peer, self.budget, &query_strings),
+                },
                 ticket: ticket.expect(queries),
             }
             .into(),
@@ -133,7 +154,10 @@ impl Decoder<'_> {
                 query_string,
             } => OtherRequest::OneOff {
                 request_id,
-                plan: compile_one(module, peer, query_string),
+                plan: match is_long {
+                    true => Err(module_updated()),
+                    false => compile_one(module, peer, query_string),
+                },
                 ticket: ticket.expect(queries),
             }
             .into(),
@@ -166,6 +190,12 @@ impl Decoded {
     /// Resolves calls and compiles queries again: the module was replaced since. Its tables may have other columns, or be private.
     /// Queries that are too long to be compiled here are refused.
     pub fn resolve_again(&mut self, module: &Module, peer: &Peer, budget: &Arc<ClientBudget>) {
+        let decoder = Decoder {
+            module,
+            peer,
+            budget,
+            messages_max: 0,
+        };
         let base = self.payload.as_ptr() as usize;
         let messages = &self.payload[self.messages.clone()];
         let messages = ClientPayload::new(peer.protocol, messages);
@@ -174,57 +204,27 @@ impl Decoded {
             let Ok(message) = message else { break };
             let is_long =
                 query_bytes(&message, peer).is_some_and(|bytes| bytes > COMPILED_HERE_BYTES_MAX);
-            match (message, &mut *request) {
-                (
-                    ClientMessage::CallReducer {
-                        request_id,
-                        reducer,
-                        args,
-                    },
-                    _,
-                ) => *request = resolved_call(module, peer, request_id, reducer, args, base),
-                (
-                    ClientMessage::CallProcedure {
-                        request_id,
-                        procedure,
-                        args,
-                    },
-                    _,
-                ) => *request = resolved_procedure(module, peer, request_id, procedure, args, base),
-                (ClientMessage::Subscribe { query_strings, .. }, Request::Other(other)) => {
-                    if let OtherRequest::Subscribe { set, .. } = &mut **other {
-                        // Gives the memory of the old queries back first.
-                        *set = Err(MODULE_UPDATED.to_owned());
-                        if !is_long {
-                            *set = compile_set(module, peer, budget, &query_strings);
-                        }
-                    }
-                }
-                (ClientMessage::OneOffQuery { query_string, .. }, Request::Other(other)) => {
-                    if let OtherRequest::OneOff { plan, .. } = &mut **other {
-                        *plan = match is_long {
-                            true => Err(MODULE_UPDATED.to_owned()),
-                            false => compile_one(module, peer, query_string),
-                        };
-                    }
-                }
-                _ => {}
-            }
+            // Gives the memory of the old queries back first.
+            let ticket = std::mem::replace(request, Request::TAKEN).into_ticket();
+            *request = decoder.resolve(message, base, ticket, is_long);
         }
         self.version = module.version;
     }
 }
 
 /// What is said of a query that was compiled for a module that is another by now.
-const MODULE_UPDATED: &str =
-    "the module was updated while the query was under way: send it again [LC0232]";
+fn module_updated() -> Refusal {
+    Refusal(
+        "the module was updated while the query was under way: send it again [LC0232]".to_owned(),
+    )
+}
 
 fn compile_set(
     module: &Module,
     peer: &Peer,
     budget: &Arc<ClientBudget>,
     texts: &[&str],
-) -> Result<CompiledSet, String> {
+) -> Result<CompiledSet, Refusal> {
     check_texts(peer, texts.len())?;
     let mut compiler = SetCompiler::new(peer, budget);
     let mut texts = texts.iter();
@@ -236,45 +236,21 @@ fn compile_set(
 fn resolved_call(
     module: &Module,
     peer: &Peer,
+    kind: FunctionKind,
     request_id: u32,
-    name: &str,
-    args: &[u8],
+    (name, args): (&str, &[u8]),
     base: usize,
 ) -> Request {
-    match resolve_call(module, peer.rights, name, args) {
-        Ok(reducer) => Request::Call {
+    match resolve(module, peer.rights, kind, name, args) {
+        Ok(function) => Request::Call {
             request_id,
-            reducer,
+            function,
             args: place(args, base),
         },
-        Err(CallRefusal { message, log, .. }) => OtherRequest::RejectedCall {
+        Err(refusal) => OtherRequest::RejectedCall {
             request_id,
-            message,
-            log,
-            function: cut_name(name).into_owned(),
-        }
-        .into(),
-    }
-}
-
-fn resolved_procedure(
-    module: &Module,
-    peer: &Peer,
-    request_id: u32,
-    name: &str,
-    args: &[u8],
-    base: usize,
-) -> Request {
-    match resolve_procedure(module, peer.rights, name, args) {
-        Ok(procedure) => Request::Procedure {
-            request_id,
-            procedure,
-            args: place(args, base),
-        },
-        Err(CallRefusal { message, log, .. }) => OtherRequest::RejectedProcedure {
-            request_id,
-            message,
-            log,
+            kind,
+            refusal,
             function: cut_name(name).into_owned(),
         }
         .into(),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lightcone_accounts::{self as accounts, Kind};
-use lightcone_engine::RecoveryError;
+use lightcone_engine::{DatastoreError, MigrationError, RecoveryError};
 use lightcone_host::HostError;
 use lightcone_log::LogError;
 use lightcone_snapshot::SnapshotError;
@@ -42,8 +42,42 @@ pub enum Error {
     NoJavaScript,
     #[error("the system has no thread for the database: {0} [LC0333]")]
     NoThread(std::io::Error),
+    #[error(transparent)]
+    Datastore(#[from] DatastoreError),
+    #[error(transparent)]
+    Migration(#[from] MigrationError),
     #[error("{0}")]
     Other(String),
+}
+
+/// Why a client does not get what it asked for: the text is what it is told.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Refusal(pub String);
+
+impl From<String> for Refusal {
+    fn from(reason: String) -> Refusal {
+        Refusal(reason)
+    }
+}
+
+impl From<Exceeded> for Refusal {
+    fn from(exceeded: Exceeded) -> Refusal {
+        Refusal(exceeded.to_string())
+    }
+}
+
+/// There is no instance of the module.
+impl From<HostError> for Refusal {
+    fn from(error: HostError) -> Refusal {
+        Refusal(format!("the module cannot be instantiated: {error}"))
+    }
+}
+
+impl From<lightcone_query::SqlError> for Refusal {
+    fn from(error: lightcone_query::SqlError) -> Refusal {
+        Refusal(error.to_string())
+    }
 }
 
 /// Why a WebSocket connection was not accepted.
@@ -110,6 +144,12 @@ impl From<accounts::Exceeded> for Exceeded {
     }
 }
 
+impl From<Refusal> for SqlError {
+    fn from(Refusal(reason): Refusal) -> SqlError {
+        SqlError::Query(reason)
+    }
+}
+
 impl From<Exceeded> for SqlError {
     fn from(exceeded: Exceeded) -> SqlError {
         match exceeded {
@@ -160,8 +200,8 @@ pub(crate) enum ReadError {
     #[error("the table changed so much while its rows were read that keeping them as they were would take more than limits.frozen-bytes-max [LC0712]")]
     Ended,
     /// The query cannot be evaluated.
-    #[error("{0}")]
-    Query(String),
+    #[error(transparent)]
+    Query(#[from] Refusal),
 }
 
 impl From<ReadError> for SqlError {
@@ -195,19 +235,38 @@ pub enum UpdateError {
     Database(String),
 }
 
-/// What a caller is told whose call was carried out, if that is not durable and never will be.
-pub(crate) trait NotDurable {
-    fn not_durable(reason: String) -> Self;
+impl From<DatastoreError> for UpdateError {
+    fn from(error: DatastoreError) -> UpdateError {
+        UpdateError::Refused(error.to_string())
+    }
 }
 
-impl NotDurable for SqlError {
-    fn not_durable(reason: String) -> SqlError {
+/// What is checked again when a program takes over.
+impl From<Error> for UpdateError {
+    fn from(error: Error) -> UpdateError {
+        UpdateError::Refused(error.to_string())
+    }
+}
+
+impl From<MigrationError> for UpdateError {
+    fn from(error: MigrationError) -> UpdateError {
+        UpdateError::Refused(error.to_string())
+    }
+}
+
+/// Why what was carried out is not durable, and never will be.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct NotDurable(pub String);
+
+impl From<NotDurable> for SqlError {
+    fn from(NotDurable(reason): NotDurable) -> SqlError {
         SqlError::Database(reason)
     }
 }
 
-impl NotDurable for UpdateError {
-    fn not_durable(reason: String) -> UpdateError {
+impl From<NotDurable> for UpdateError {
+    fn from(NotDurable(reason): NotDurable) -> UpdateError {
         UpdateError::Database(reason)
     }
 }

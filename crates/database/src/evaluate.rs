@@ -222,8 +222,7 @@ impl<'d> Finder<'d> {
             let limit = FoundRows {
                 max: self.row_limit,
             };
-            let checked = limit.check(entries.len() as u64);
-            checked.map_err(ReadError::Query)?;
+            limit.check(entries.len() as u64)?;
         }
         let bytes = entries.iter().map(|entry| entry.bytes().len());
         let bytes = bytes.sum::<usize>() + size_of_val(entries);
@@ -381,7 +380,7 @@ impl Source {
         })?;
         cursor.rows += rows;
         if let Source::Rows { limit, .. } | Source::View(View { limit, .. }) = self {
-            limit.check(cursor.rows).map_err(ReadError::Query)?;
+            limit.check(cursor.rows)?;
         }
         Ok(has_more)
     }

@@ -7,85 +7,86 @@ use std::sync::Arc;
 use lightcone_host::FATAL_ERROR_TEXT;
 use lightcone_log::{LogError, LogOffset};
 use lightcone_table::DeltaBatch;
-use lightcone_types::{ConnectionId, Identity, Timestamp};
+use lightcone_types::Timestamp;
 use lightcone_wire::server;
 use tokio::sync::oneshot;
 
+use crate::error::{ConnectError, NotDurable};
+use crate::inbox::NewClient;
 use crate::live_shapes::LiveShapes;
-use crate::outgoing::{MessageBatch, OutgoingQueue};
-use crate::peer::ConnectionNumber;
+use crate::metrics::Failure;
+use crate::outgoing::Delivery;
+use crate::peer::{ConnectionNumber, SetKey};
+use crate::replies::Waiter;
 use lightcone_live::LiveQuery;
 
-/// How a reducer call ended, as the caller sees it.
-pub(crate) enum CallResult {
-    Committed,
-    UserError(String),
-    Failed(CallFailure),
-}
+/// How a call ended, as the caller sees it.
+pub(crate) type CallResult = Result<(), Box<CallFailure>>;
 
-/// Why a call failed that is not the module's own refusal.
-pub(crate) enum CallFailure {
-    /// The module trapped.
-    Fatal,
-    /// It took too long; the text says how long.
-    TimedOut(String),
-    /// It did not reach the module: there is no such reducer, or the database takes no writes.
-    NotRun(String),
+/// Why a call came to nothing.
+pub(crate) struct CallFailure {
+    pub why: Failure,
+    /// In the words of the module, or of who has stopped or refused it.
+    pub reason: String,
 }
 
 impl CallFailure {
-    /// What the caller is told (05 §6.3).
-    pub fn text(&self) -> Cow<'_, str> {
-        match self {
-            CallFailure::Fatal => Cow::Borrowed(FATAL_ERROR_TEXT),
-            CallFailure::TimedOut(text) => Cow::Owned(format!("reducer ran out of energy: {text}")),
-            CallFailure::NotRun(text) => Cow::Borrowed(text),
+    pub fn new(why: Failure, reason: impl Into<String>) -> Box<CallFailure> {
+        let reason = reason.into();
+        Box::new(CallFailure { why, reason })
+    }
+
+    /// What the caller of a reducer is told (05 §6.3).
+    pub fn of_reducer(&self) -> Cow<'_, str> {
+        match self.why {
+            Failure::Sender | Failure::NotRun => Cow::Borrowed(&self.reason),
+            Failure::Trap => Cow::Borrowed(FATAL_ERROR_TEXT),
+            Failure::Time => Cow::Owned(format!("reducer ran out of energy: {}", self.reason)),
+        }
+    }
+
+    /// The same of a procedure (05 §6.4).
+    pub fn of_procedure(self) -> String {
+        match self.why {
+            Failure::Sender | Failure::NotRun => self.reason,
+            Failure::Trap | Failure::Time => format!(
+                "The module instance encountered a fatal error: {}",
+                self.reason
+            ),
         }
     }
 }
 
-impl CallResult {
-    /// The message to the caller of a call that changed nothing.
-    pub fn encode(&self, out: &mut Vec<u8>, request_id: u32, timestamp: Timestamp) {
-        match self {
-            CallResult::Committed => server::reducer_result_ok_empty(out, request_id, timestamp),
-            CallResult::UserError(text) => {
-                server::reducer_result_err(out, request_id, timestamp, text)
-            }
-            CallResult::Failed(failure) => {
-                let text = failure.text();
-                server::reducer_result_internal_error(out, request_id, timestamp, &text)
-            }
-        }
+/// The message to the caller of a reducer that has changed nothing for others.
+pub(crate) fn encode_result(
+    result: &CallResult,
+    out: &mut Vec<u8>,
+    request_id: u32,
+    timestamp: Timestamp,
+) {
+    let Err(failure) = result else {
+        return server::reducer_result_ok_empty(out, request_id, timestamp);
+    };
+    let text = failure.of_reducer();
+    match failure.why {
+        Failure::Sender => server::reducer_result_err(out, request_id, timestamp, &text),
+        _ => server::reducer_result_internal_error(out, request_id, timestamp, &text),
     }
 }
 
 /// Called when something is durable, or with why it never will be.
-pub(crate) type Release = Box<dyn FnOnce(Result<(), String>) + Send>;
+pub(crate) type Release = Box<dyn FnOnce(Result<(), NotDurable>) + Send>;
 
-/// An answer that is ready, or is being made by another thread.
-pub(crate) enum Answer {
-    /// With what is reserved for it.
-    Ready(Box<MessageBatch>),
-    Deferred(oneshot::Receiver<MessageBatch>),
-    /// The client is gone.
-    Gone,
-}
-
-/// A client that was let in.
-pub(crate) struct Connected {
-    pub connection: ConnectionNumber,
-    pub queue: Arc<OutgoingQueue>,
-    pub identity: Identity,
-    pub connection_id: ConnectionId,
-    pub token: Arc<str>,
-    pub confirmed: bool,
-    pub accepted: oneshot::Sender<()>,
-}
+/// An answer that is ready, with what is reserved for it, or is being made by another thread. None: the client is gone, or was told.
+pub(crate) type Answer = Option<Box<Delivery>>;
 
 /// What happened on the writer, in order. Calls are most of it, and nothing is larger than they are.
 pub(crate) enum Event {
-    Connected(Box<Connected>),
+    /// A client was let in, and hears of it when it is known here.
+    Connected {
+        client: Box<NewClient>,
+        waiter: Waiter<Result<(), ConnectError>>,
+    },
     Disconnected {
         connection: ConnectionNumber,
     },
@@ -102,20 +103,17 @@ pub(crate) enum Event {
         ops: Range<usize>,
     },
     Subscribed {
-        connection: ConnectionNumber,
-        query_set_id: u32,
+        set: SetKey,
         queries: Vec<Arc<LiveQuery>>,
         answer: Answer,
     },
     Unsubscribed {
-        connection: ConnectionNumber,
-        query_set_id: u32,
-        /// None if the client was told already.
-        answer: Option<Answer>,
+        set: SetKey,
+        answer: Answer,
     },
     /// The queries of these sets are others from now on, on tables that have changed. Their clients hear nothing of it.
     Resubscribed {
-        sets: Vec<(ConnectionNumber, u32, Vec<Arc<LiveQuery>>)>,
+        sets: Vec<(SetKey, Vec<Arc<LiveQuery>>)>,
     },
     /// The connection ends, and the writer knows it no more.
     Closed {
@@ -149,7 +147,7 @@ pub(crate) enum FanoutItem {
     /// The log failed.
     Poisoned(Arc<LogError>),
     /// What clients are subscribed to.
-    Shapes(oneshot::Sender<LiveShapes>),
+    Shapes(Waiter<LiveShapes>),
     /// Ends every connection with this code and reason, and fan-out itself.
     Stop {
         code: u16,

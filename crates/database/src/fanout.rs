@@ -9,11 +9,13 @@ use lightcone_log::LogError;
 use lightcone_table::DeltaBatch;
 use lightcone_types::Timestamp;
 use lightcone_wire::server;
+use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
 use crate::courier::Ready;
-use crate::events::{Answer, Batch, CallResult, Connected, Event, FanoutItem};
-use crate::held::{poison_close, Held, Waiting};
+use crate::events::{encode_result, Answer, Batch, CallResult, Event, FanoutItem};
+use crate::inbox::NewClient;
+use crate::outbox::{poison_close, Outbox, Waiting};
 use crate::outgoing::{Body, Delivery, MessageBatch, OutgoingQueue, SharedBody};
 use crate::peer::ConnectionNumber;
 use crate::status::FanoutStats;
@@ -33,6 +35,36 @@ const SHARED_BYTES_MIN: usize = 1024;
 /// What an update takes beside its query sets, about.
 const UPDATE_HEAD_BYTES: usize = 32;
 
+/// The thread of fan-out. Runs until it is stopped or its queue has no sender left.
+pub(crate) fn run(
+    fanout: &Mutex<Fanout>,
+    inbox: &Receiver<FanoutItem>,
+    used_batches: &SyncSender<Box<Batch>>,
+) {
+    let mut batches = 0;
+    while let Ok(message) = inbox.recv() {
+        let mut fanout = fanout.lock();
+        match message {
+            FanoutItem::Batch(mut batch) => {
+                fanout.batch(&mut batch);
+                batches += 1;
+                // The writer must see all that was pushed and held before (`Writer::may_step_fanout`).
+                let done = &fanout.stats.done_batches;
+                done.store(batches, Ordering::Release);
+                // If the writer has enough spare batches, this one is freed.
+                let _ = used_batches.try_send(batch);
+            }
+            FanoutItem::Poisoned(error) => fanout.poisoned(&error),
+            FanoutItem::Shapes(waiter) => waiter.answer(fanout.subscriptions.shapes()),
+            FanoutItem::Stop { code, reason, done } => {
+                fanout.stop(code, &reason);
+                let _ = done.send(());
+                return;
+            }
+        }
+    }
+}
+
 struct Connection {
     queue: Arc<OutgoingQueue>,
     confirmed: bool,
@@ -44,16 +76,13 @@ struct Connection {
     overflow: bool,
 }
 
+/// Stepped by its thread, and by the writer if nothing waits for that.
 pub(crate) struct Fanout {
-    inbox: Receiver<FanoutItem>,
-    used_batches: SyncSender<Box<Batch>>,
     connections: FxHashMap<ConnectionNumber, Connection>,
     subscriptions: Subscriptions,
-    held: Arc<Held>,
-    /// What the present batch has for `held`.
+    outbox: Arc<Outbox>,
+    /// What the present batch has for it.
     waiting: Vec<Waiting>,
-    /// Batches so far.
-    batches: u64,
     stats: Arc<FanoutStats>,
     touched: Vec<ConnectionNumber>,
     /// Connections that end with this batch.
@@ -65,44 +94,17 @@ pub(crate) struct Fanout {
 }
 
 impl Fanout {
-    pub fn new(
-        inbox: Receiver<FanoutItem>,
-        used_batches: SyncSender<Box<Batch>>,
-        held: Arc<Held>,
-        stats: Arc<FanoutStats>,
-    ) -> Fanout {
+    pub fn new(outbox: Arc<Outbox>, stats: Arc<FanoutStats>) -> Fanout {
         Fanout {
-            inbox,
-            used_batches,
             connections: FxHashMap::default(),
             subscriptions: Subscriptions::default(),
-            held,
+            outbox,
             waiting: Vec::new(),
-            batches: 0,
             stats,
             touched: Vec::new(),
             closing: Vec::new(),
             items: Vec::new(),
             ready: Ready::default(),
-        }
-    }
-
-    /// Runs until it is stopped or its queue has no sender left.
-    pub fn run(&mut self) {
-        while let Ok(message) = self.inbox.recv() {
-            match message {
-                FanoutItem::Batch(batch) => self.batch(batch),
-                FanoutItem::Poisoned(error) => self.poisoned(&error),
-                // The caller may be gone by now.
-                FanoutItem::Shapes(reply) => drop(reply.send(self.subscriptions.shapes())),
-                FanoutItem::Stop { code, reason, done } => {
-                    self.stop(code, &reason);
-                    self.ready.hand_over();
-                    let _ = done.send(());
-                    return;
-                }
-            }
-            self.ready.hand_over();
         }
     }
 
@@ -113,30 +115,25 @@ impl Fanout {
         }
     }
 
-    fn batch(&mut self, mut batch: Box<Batch>) {
+    /// Has the events of a batch reach those whom they concern, and leaves it empty.
+    pub fn batch(&mut self, batch: &mut Batch) {
         let Batch {
             events,
             deltas,
             required_offset,
-        } = &mut *batch;
+        } = batch;
         for event in events.drain(..) {
             self.event(event, deltas);
         }
         self.finish_batch();
-        self.held
+        self.outbox
             .hold(*required_offset, self.waiting.drain(..), &mut self.ready);
         self.waiting.shrink_to(TOUCHED_KEPT_MAX);
         self.stats
             .live_queries
             .store(self.subscriptions.query_count() as u64, Ordering::Relaxed);
         deltas.clear();
-        self.batches += 1;
-        // The writer must see all that was pushed and held before (`Writer::answer_directly`).
-        self.stats
-            .done_batches
-            .store(self.batches, Ordering::Release);
-        // If the writer has enough spare batches, this one is freed.
-        let _ = self.used_batches.try_send(batch);
+        self.ready.hand_over();
     }
 
     fn event(&mut self, event: Event, deltas: &DeltaBatch) {
@@ -151,24 +148,23 @@ impl Fanout {
                 self.called(connection, request_id, timestamp, &result, deltas, ops);
             }
             Event::Committed { ops } => self.update(deltas, ops, None),
-            Event::Connected(connected) => {
-                let Connected {
+            Event::Connected { client, waiter } => {
+                let NewClient {
                     connection,
+                    request,
                     queue,
-                    identity,
-                    connection_id,
-                    token,
-                    confirmed,
-                    accepted,
-                } = *connected;
+                    ..
+                } = *client;
                 let mut hello = MessageBatch::default();
-                server::initial_connection(hello.bytes.own(), identity, connection_id, &token);
+                let out = hello.bytes.own();
+                let (identity, id) = (request.identity, request.connection_id);
+                server::initial_connection(out, identity, id, &request.token);
                 hello.end_message();
                 // It reflects no transaction, so it waits for none (05 §6.2).
                 queue.send(Delivery::Messages(hello));
                 let state = Connection {
                     queue,
-                    confirmed,
+                    confirmed: request.confirmed,
                     staged: Vec::new(),
                     open: MessageBatch::default(),
                     touched: false,
@@ -176,37 +172,28 @@ impl Fanout {
                 };
                 self.connections.insert(connection, state);
                 // The client may have gone meanwhile; its disconnect follows then.
-                let _ = accepted.send(());
+                waiter.answer(Ok(()));
             }
             Event::Disconnected { connection } => self.forget(connection),
             Event::Subscribed {
-                connection,
-                query_set_id,
+                set,
                 queries,
                 answer,
             } => {
-                self.subscriptions
-                    .subscribe(connection, query_set_id, &queries);
-                self.stage_answer(connection, answer);
+                self.subscriptions.subscribe(set, &queries);
+                self.stage_answer(set.connection, answer);
             }
-            Event::Unsubscribed {
-                connection,
-                query_set_id,
-                answer,
-            } => {
-                self.subscriptions.unsubscribe(connection, query_set_id);
-                if let Some(answer) = answer {
-                    self.stage_answer(connection, answer);
-                }
+            Event::Unsubscribed { set, answer } => {
+                self.subscriptions.unsubscribe(set);
+                self.stage_answer(set.connection, answer);
             }
             Event::Resubscribed { sets } => {
                 // First all go: what is known of a changed table must not stay because of some of them.
-                for (connection, query_set_id, _) in &sets {
-                    self.subscriptions.unsubscribe(*connection, *query_set_id);
+                for (set, _) in &sets {
+                    self.subscriptions.unsubscribe(*set);
                 }
-                for (connection, query_set_id, queries) in &sets {
-                    let (connection, set) = (*connection, *query_set_id);
-                    self.subscriptions.subscribe(connection, set, queries);
+                for (set, queries) in &sets {
+                    self.subscriptions.subscribe(*set, queries);
                 }
             }
             Event::Closed {
@@ -236,11 +223,12 @@ impl Fanout {
         deltas: &DeltaBatch,
         ops: Range<usize>,
     ) {
-        let committed = matches!(result, CallResult::Committed);
-        if committed && !ops.is_empty() {
+        if result.is_ok() && !ops.is_empty() {
             return self.update(deltas, ops, Some((connection, request_id, timestamp)));
         }
-        self.stage(connection, |out| result.encode(out, request_id, timestamp));
+        self.stage(connection, |out| {
+            encode_result(result, out, request_id, timestamp)
+        });
     }
 
     /// Sends a transaction's updates; the caller gets its own inside its result (05 §6.3).
@@ -287,12 +275,9 @@ impl Fanout {
 
     fn stage_answer(&mut self, connection: ConnectionNumber, answer: Answer) {
         // Each keeps its own charge and ticket until the client has taken it.
-        let item = match answer {
-            Answer::Gone => return,
-            Answer::Ready(batch) => Delivery::Messages(*batch),
-            Answer::Deferred(receiver) => Delivery::Deferred(receiver),
-        };
-        self.stage_item(connection, item);
+        if let Some(item) = answer {
+            self.stage_item(connection, *item);
+        }
     }
 
     fn stage_item(&mut self, connection: ConnectionNumber, item: Delivery) {
@@ -370,6 +355,7 @@ impl Fanout {
         for state in self.connections.values().filter(|state| !state.confirmed) {
             state.queue.push([poison_close(error)], &mut self.ready);
         }
+        self.ready.hand_over();
     }
 
     fn forget(&mut self, connection: ConnectionNumber) {
@@ -380,13 +366,14 @@ impl Fanout {
     }
 
     fn stop(&mut self, code: u16, reason: &str) {
-        self.held.end();
+        self.outbox.end();
         for state in self.connections.values() {
             let (code, reason) = (code, reason.to_owned());
             state
                 .queue
                 .push([Delivery::Close { code, reason }], &mut self.ready);
         }
+        self.ready.hand_over();
     }
 }
 
@@ -445,20 +432,20 @@ impl Receivers for Updates<'_> {
                 self.answered = true;
                 self.fanout.stage(connection, |out| {
                     out.reserve(update.sets.len() + UPDATE_HEAD_BYTES);
-                    server::reducer_result_ok(out, request_id, timestamp, &[])
-                        .encoded(update.sets, update.set_count);
+                    let updates = (update.sets, update.set_count);
+                    server::reducer_result_ok(out, request_id, timestamp, &[], updates);
                 });
             }
             _ if update.sets.len() < SHARED_BYTES_MIN => {
                 self.fanout.stage(update.connection, |out| {
                     out.reserve(update.sets.len() + UPDATE_HEAD_BYTES);
-                    server::transaction_update(out).encoded(update.sets, update.set_count);
+                    server::transaction_update(out, update.sets, update.set_count);
                 });
             }
             _ => {
                 let body = self.shared.get_or_insert_with(|| {
                     let mut out = Vec::with_capacity(update.sets.len() + UPDATE_HEAD_BYTES);
-                    server::transaction_update(&mut out).encoded(update.sets, update.set_count);
+                    server::transaction_update(&mut out, update.sets, update.set_count);
                     Body::shared(out)
                 });
                 let body = body.clone();

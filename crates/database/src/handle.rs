@@ -9,16 +9,16 @@ use tokio::sync::oneshot;
 
 use crate::budget::HeldBytes;
 use crate::calls::{CallArgs, CallError, CallOutcome, Caller};
-use crate::connection::{ConnectRequest, Connection};
-use crate::error::{ConnectError, SqlError};
-use crate::inbox::{Command, HttpCall, NewClient, Stop};
+use crate::connection::Connection;
+use crate::error::{ConnectError, Refusal, SqlError};
+use crate::inbox::{HttpCall, Input, NewClient, Stop};
 use crate::live_shapes::LiveShapes;
 use crate::metrics::{DatabaseMetrics, SeriesMax};
 use crate::module::{Module, ProgramBytes};
 use crate::module_log::ModuleLog;
 use crate::options::HostKind;
 use crate::outgoing::OutgoingQueue;
-use crate::peer::Peer;
+use crate::peer::{ConnectRequest, Peer};
 use crate::resolve::{find_procedure, find_reducer, RefusalReason};
 use crate::rights::Rights;
 use crate::shared::Shared;
@@ -84,7 +84,7 @@ fn stop(shared: &Shared, reason: ShutdownReason) -> oneshot::Receiver<()> {
         done: vec![done],
     };
     // Without a writer, what is returned is closed.
-    let _ = shared.inbox.command(Command::Stop(stop));
+    let _ = shared.inbox.send(Input::Stop(stop));
     wait
 }
 
@@ -101,8 +101,7 @@ impl DatabaseHandle {
     pub async fn live_shapes(&self) -> Option<LiveShapes> {
         let inbox = &self.shared.inbox;
         let permit = inbox.capacity.permit(0).await.ok()?;
-        let (reply, shapes) = oneshot::channel();
-        inbox.command(Command::LiveShapes { permit, reply }).ok()?;
+        let shapes = self.shared.ask(Some(permit), false, Input::LiveShapes);
         shapes.await.ok()
     }
 
@@ -129,22 +128,14 @@ impl DatabaseHandle {
         };
         // Made first: if this call is given up while it waits, dropping the connection tells the writer.
         let connection = Connection::new(shared.clone(), queue.clone(), number, peer);
-        let (reply, accepted) = oneshot::channel();
-        shared.inbox.command(Command::Connect {
-            permit,
-            client: NewClient {
-                connection: number,
-                peer,
-                connection_id: request.connection_id,
-                jwt_payload: request.jwt_payload,
-                token: request.token,
-                confirmed: request.confirmed,
-                queue,
-            },
-            reply,
-        })?;
-        let registered = accepted.await.map_err(|_| ConnectError::Closed)??;
-        registered.await.map_err(|_| ConnectError::Closed)?;
+        let client = NewClient {
+            connection: number,
+            peer,
+            request,
+            queue,
+        };
+        let connect = |waiter| Input::Connect(Box::new(client), waiter);
+        shared.ask(Some(permit), false, connect).await??;
         Ok(connection)
     }
 
@@ -180,7 +171,6 @@ impl DatabaseHandle {
         let args = self.args(rights, function, text, timestamp).await?;
         let bytes = function.len() + args.as_ref().map_or(0, Vec::len);
         let permit = shared.inbox.capacity.permit(bytes).await?;
-        let (reply, result) = oneshot::channel();
         let call = HttpCall {
             caller,
             connection_id: self.new_connection_id(),
@@ -190,14 +180,9 @@ impl DatabaseHandle {
             received,
             trace,
         };
-        let command = Command::Call {
-            permit,
-            call: Box::new(call),
-            reply,
-        };
-        let sent = shared.inbox.command(command);
-        sent.map_err(|_| shared.gone())?;
-        result.await.map_err(|_| shared.gone())?
+        let call = |waiter| Input::Call(Box::new(call), waiter);
+        let result = shared.ask(Some(permit), true, call).await;
+        result.map_err(|_| shared.gone())?
     }
 
     /// The arguments of a call, or what is wrong with them.
@@ -228,9 +213,11 @@ impl DatabaseHandle {
     ///
     /// # Errors
     /// Why there is no memory for it.
-    pub fn hold(&self, answer: Vec<u8>) -> Result<HeldBytes, String> {
+    pub fn hold(&self, answer: Vec<u8>) -> Result<HeldBytes, Refusal> {
         HeldBytes::new(answer, &self.shared.client_budget()).map_err(|exceeded| {
-            format!("the call was carried out, but its answer cannot be sent: {exceeded}")
+            Refusal(format!(
+                "the call was carried out, but its answer cannot be sent: {exceeded}"
+            ))
         })
     }
 
@@ -319,7 +306,7 @@ impl DatabaseHandle {
         let _ = self
             .shared
             .inbox
-            .command(Command::LowerRights { identity, rights });
+            .send(Input::LowerRights { identity, rights });
     }
 
     /// What it has counted. Looks at every function and table.
@@ -340,7 +327,8 @@ impl DatabaseHandle {
             module_log: shared.log.metrics(),
             snapshots: metrics.snapshots.read(),
             replayed: metrics.replayed,
-            wasm_memory_bytes: (shared.instances.memory.used() + procedures.memory.used()) as u64,
+            wasm_memory_bytes: (shared.config.accounts.memory.used() + procedures.memory.used())
+                as u64,
             procedure_memory_bytes: procedures.all.used() as u64,
             inbox_messages: shared.inbox.capacity.messages_taken() as u64,
             reads_under_way: reads_max.saturating_sub(reads_left) as u64,

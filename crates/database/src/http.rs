@@ -3,12 +3,11 @@
 use bytes::Bytes;
 use lightcone_host::{HttpMethod, HttpRequest};
 use lightcone_types::Encode as _;
-use tokio::sync::oneshot;
 
 use crate::budget::Holder;
-use crate::calls::{CallError, HandlerAnswer, HandlerReply, HandlerRequest};
+use crate::calls::{CallError, HandlerReply, HandlerRequest};
 use crate::handle::DatabaseHandle;
-use crate::inbox::Command;
+use crate::inbox::Input;
 
 impl DatabaseHandle {
     /// Whether the module has a handler for this method and path.
@@ -36,7 +35,6 @@ impl DatabaseHandle {
         let head = request.to_vec();
         let inbox = &self.shared.inbox;
         let permit = inbox.capacity.permit(head.len() + body.len()).await?;
-        let (reply, result) = oneshot::channel();
         let request = HandlerRequest {
             method: request.method,
             path,
@@ -44,17 +42,14 @@ impl DatabaseHandle {
             body,
             timestamp: self.shared.environment().now(),
         };
-        let command = Command::HttpRequest {
-            permit,
-            request: Box::new(request),
-            reply,
+        let command = |waiter| {
+            drop(charge);
+            Input::HttpRequest(Box::new(request), waiter)
         };
-        let sent = inbox.command(command);
-        sent.map_err(|_| self.shared.gone())?;
-        drop(charge);
-        let answer: HandlerAnswer = result.await.map_err(|_| self.shared.gone())??;
+        let answer = self.shared.ask(Some(permit), true, command).await;
+        let answer = answer.map_err(|_| self.shared.gone())??;
         let body = self.hold(answer.body.into_inner());
-        let body = body.map_err(CallError::Busy)?;
+        let body = body.map_err(|refusal| CallError::Busy(refusal.0))?;
         let holder = body.holder();
         let reply = HandlerReply {
             head: answer.head,

@@ -1,7 +1,7 @@
 //! The way into a database: what its writer is asked to do. How much of that may wait is [`InboxCapacity`]'s to say.
 //!
-//! All that the front (WebSocket, HTTP) wants of a database crosses here as a [`Command`]. What comes back crosses in the
-//! command's reply, or in the [`OutgoingQueue`] of its client. Nothing else that the two share changes but for the module,
+//! All that the front (WebSocket, HTTP) wants of a database crosses here as an [`Input`]. What comes back crosses in the
+//! reply to it, or in the [`OutgoingQueue`] of its client. Nothing else that the two share changes but for the module,
 //! which is replaced as a whole.
 
 use std::sync::Arc;
@@ -17,82 +17,47 @@ use tokio::sync::{mpsc, oneshot, OwnedSemaphorePermit};
 use crate::calls::{CallError, CallOutcome, Caller, HandlerAnswer, HandlerRequest};
 use crate::error::{ConnectError, SqlError, UpdateError};
 use crate::evaluate::Source;
-use crate::inbox_capacity::{Closed, InboxCapacity, InboxPermit, Place};
+use crate::inbox_capacity::{Closed, InboxCapacity, Place};
 use crate::live_shapes::LiveShapes;
 use crate::migration::PlannedMigration;
 use crate::module::Program;
 use crate::options::Limits;
 use crate::outgoing::OutgoingQueue;
-use crate::peer::{ConnectionNumber, Peer};
+use crate::peer::{ClientId, ConnectRequest, ConnectionNumber, Peer, SetKey};
 use crate::procedures::{Body, Ended, LeaseRequest};
+use crate::replies::Waiter;
 use crate::request::Decoded;
 use crate::rights::Rights;
 use crate::trace::TraceContext;
 use lightcone_live::BoundQuery;
 
-/// What is in the inbox.
-pub(crate) enum InboxItem {
-    Command(Command),
-    Notice(Notice),
-}
-
-/// What the front asks the writer to do.
-pub(crate) enum Command {
+/// What the front asks the writer to do, and what other threads of the database tell it.
+pub(crate) enum Input {
     Requests {
         connection: ConnectionNumber,
         decoded: Decoded,
         place: Place,
     },
-    Connect {
-        permit: InboxPermit,
-        client: NewClient,
-        reply: oneshot::Sender<Result<oneshot::Receiver<()>, ConnectError>>,
-    },
+    Connect(Box<NewClient>, Waiter<Result<(), ConnectError>>),
     Disconnect {
         connection: ConnectionNumber,
     },
-    Call {
-        permit: InboxPermit,
-        call: Box<HttpCall>,
-        reply: oneshot::Sender<Result<CallOutcome, CallError>>,
-    },
-    HttpRequest {
-        permit: InboxPermit,
-        request: Box<HandlerRequest>,
-        reply: oneshot::Sender<Result<HandlerAnswer, CallError>>,
-    },
-    Query {
-        permit: InboxPermit,
-        query: HttpQuery,
-        confirmed: bool,
-        reply: oneshot::Sender<Result<FoundQuery, SqlError>>,
-    },
-    Write {
-        permit: InboxPermit,
-        write: HttpWrite,
-        confirmed: bool,
-        reply: oneshot::Sender<Result<SqlStats, SqlError>>,
-    },
-    TableRows {
-        permit: InboxPermit,
-        reply: oneshot::Sender<Vec<TableRows>>,
-    },
-    LiveShapes {
-        permit: InboxPermit,
-        reply: oneshot::Sender<LiveShapes>,
-    },
-    Replace {
+    Call(Box<HttpCall>, Waiter<Result<CallOutcome, CallError>>),
+    HttpRequest(
+        Box<HandlerRequest>,
+        Waiter<Result<HandlerAnswer, CallError>>,
+    ),
+    Query(HttpQuery, Waiter<Result<FoundQuery, SqlError>>),
+    Write(HttpWrite, Waiter<Result<SqlStats, SqlError>>),
+    TableRows(Waiter<Vec<TableRows>>),
+    LiveShapes(Waiter<LiveShapes>),
+    Publish {
         program: Box<Program>,
         planned: PlannedMigration,
-        reply: oneshot::Sender<Result<(), UpdateError>>,
-    },
-    /// The same of a plan whose rows are migrated first, behind the running program.
-    Backfill {
-        program: Box<Program>,
-        planned: PlannedMigration,
-        /// It has begun, or does so already.
-        begun: oneshot::Sender<Result<(), UpdateError>>,
-        ended: oneshot::Sender<Result<(), UpdateError>>,
+        waiter: Waiter<Result<(), UpdateError>>,
+        /// For a plan whose rows are migrated first, behind the running program: then the one above hears when that has begun, or does
+        /// so already.
+        ended: Option<Waiter<Result<(), UpdateError>>>,
     },
     /// Connections of an identity that have more rights than these end.
     LowerRights {
@@ -100,27 +65,11 @@ pub(crate) enum Command {
         rights: Rights,
     },
     /// The committed rows of all tables, and the definition that they have.
-    Freeze {
-        permit: InboxPermit,
-        reply: oneshot::Sender<(DatastoreSnapshot, Arc<ModuleDef>)>,
-    },
+    Freeze(Waiter<(DatastoreSnapshot, Arc<ModuleDef>)>),
     Stop(Stop),
-}
-
-/// A table of the module and how many rows it has.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TableRows {
-    /// The canonical name.
-    pub table: String,
-    pub rows: u64,
-}
-
-/// What other threads of the database tell the writer.
-pub(crate) enum Notice {
     /// The first rows of a query set cannot be had; the client was told.
     SubscriptionFailed {
-        connection: ConnectionNumber,
-        query_set_id: u32,
+        set: SetKey,
         /// The set's own: the client may have given its id to another since.
         number: u64,
     },
@@ -129,7 +78,9 @@ pub(crate) enum Notice {
     /// It is the database's turn to write a snapshot.
     SnapshotTurn(OwnedSemaphorePermit),
     /// A snapshot has ended. From so many bytes of the log on those are counted that make the next one due.
-    SnapshotDone { log_bytes: u64 },
+    SnapshotDone {
+        log_bytes: u64,
+    },
     /// A round of building an index beside the writer has ended.
     IndexBuilt(Box<Built>),
     /// A call asks for the tables that is run by the thread that polls it.
@@ -144,15 +95,29 @@ pub(crate) enum Notice {
     Failed,
 }
 
+/// A table of the module and how many rows it has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableRows {
+    /// The canonical name.
+    pub table: String,
+    pub rows: u64,
+}
+
 /// Who comes over a WebSocket.
 pub(crate) struct NewClient {
     pub connection: ConnectionNumber,
     pub peer: Peer,
-    pub connection_id: ConnectionId,
-    pub jwt_payload: Arc<str>,
-    pub token: Arc<str>,
-    pub confirmed: bool,
+    pub request: ConnectRequest,
     pub queue: Arc<OutgoingQueue>,
+}
+
+impl NewClient {
+    pub fn id(&self) -> ClientId {
+        ClientId {
+            identity: self.request.identity,
+            connection_id: self.request.connection_id,
+        }
+    }
 }
 
 /// A call of a reducer or procedure over HTTP.
@@ -227,12 +192,12 @@ pub(crate) struct Built {
 
 /// The senders' end of the inbox, with what may wait in it.
 pub(crate) struct Inbox {
-    items: mpsc::UnboundedSender<InboxItem>,
+    items: mpsc::UnboundedSender<Input>,
     pub capacity: Arc<InboxCapacity>,
 }
 
 impl Inbox {
-    pub fn new(limits: &Limits, items: mpsc::UnboundedSender<InboxItem>) -> Inbox {
+    pub fn new(limits: &Limits, items: mpsc::UnboundedSender<Input>) -> Inbox {
         Inbox {
             items,
             capacity: InboxCapacity::new(limits),
@@ -241,16 +206,8 @@ impl Inbox {
 
     /// # Errors
     /// The writer reads it no more.
-    pub fn command(&self, command: Command) -> Result<(), Closed> {
-        let sent = self.items.send(InboxItem::Command(command));
-        sent.map_err(|_| Closed)
-    }
-
-    /// # Errors
-    /// The writer reads it no more.
-    pub fn notice(&self, notice: Notice) -> Result<(), Closed> {
-        let sent = self.items.send(InboxItem::Notice(notice));
-        sent.map_err(|_| Closed)
+    pub fn send(&self, input: Input) -> Result<(), Closed> {
+        self.items.send(input).map_err(|_| Closed)
     }
 
     /// Whether the writer has ended.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 
 use crate::calls::CallError;
-use crate::error::{ConnectError, SqlError, SubmitError};
+use crate::error::{ConnectError, SqlError, SubmitError, UpdateError};
 use crate::options::Limits;
 
 /// Bytes that one permit of the byte bound stands for.
@@ -36,6 +36,12 @@ impl From<Closed> for SqlError {
 impl From<Closed> for CallError {
     fn from(_: Closed) -> CallError {
         CallError::ModuleGone
+    }
+}
+
+impl From<Closed> for UpdateError {
+    fn from(_: Closed) -> UpdateError {
+        UpdateError::Cancelled
     }
 }
 

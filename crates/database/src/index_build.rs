@@ -6,7 +6,7 @@ use lightcone_table::{IndexBuild, IndexChanges};
 use lightcone_types::ColId;
 
 use crate::frozen::FrozenTable;
-use crate::inbox::{Built, Notice};
+use crate::inbox::{Built, Input};
 use crate::reads::{Job, Progress, Slice};
 use crate::shared::Shared;
 
@@ -105,9 +105,6 @@ impl Drop for BuildRound {
             ..self.built
         };
         // A database that has ended needs no index.
-        let _ = self
-            .shared
-            .inbox
-            .notice(Notice::IndexBuilt(Box::new(built)));
+        let _ = self.shared.inbox.send(Input::IndexBuilt(Box::new(built)));
     }
 }

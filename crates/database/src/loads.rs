@@ -7,10 +7,11 @@
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 use std::sync::mpsc::{sync_channel, RecvTimeoutError};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use lightcone_types::{Hash, Identity};
+use parking_lot::Mutex;
 
 use crate::environment::Environment;
 
@@ -107,23 +108,19 @@ impl Loads {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Those who wait for a thread stop waiting, and no more begin.
     pub fn stop(&self) {
-        self.state().stopping = true;
+        self.state.lock().stopping = true;
     }
 
     /// Threads that were given up and still run.
     pub fn given_up(&self) -> usize {
-        self.state().given_up.len()
+        self.state.lock().given_up.len()
     }
 
     /// Threads that were ever given up.
     pub fn given_up_total(&self) -> u64 {
-        self.state().given_up_total
+        self.state.lock().given_up_total
     }
 
     /// Would a publish of this owner be refused now?
@@ -131,12 +128,13 @@ impl Loads {
     /// # Errors
     /// Why.
     pub fn check(&self, owner: &Identity) -> Result<(), LoadError> {
-        self.state()
+        self.state
+            .lock()
             .check(self.given_up_max, Purpose::Publish, owner)
     }
 
     fn admit(&self, task: &Task) -> Result<u64, LoadError> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let mut given_up = state.given_up.iter();
         if !state.stopping && given_up.any(|thread| thread.program == task.program) {
             return Err(LoadError::StillRuns);
@@ -161,7 +159,7 @@ impl Loads {
             number.store(thread_number(), Relaxed);
             let _ = sender.send(catch_unwind(AssertUnwindSafe(work)));
             // After the result is there: see `give_up`.
-            loads.state().given_up.retain(|other| other.id != id);
+            loads.state.lock().given_up.retain(|other| other.id != id);
         };
         environment
             .spawn_thread("load", task.stack_bytes, Box::new(body))
@@ -176,7 +174,7 @@ impl Loads {
                 }
                 Err(RecvTimeoutError::Timeout) => {}
             }
-            let mut state = self.state();
+            let mut state = self.state.lock();
             if !state.stopping && environment.instant() - started < task.deadline {
                 continue;
             }

@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
-use lightcone_engine::{Datastore, MigrationWork};
+use lightcone_engine::{Datastore, DatastoreError, MigrationWork};
 use lightcone_schema::{MigrationPlan, ModuleDef, Step};
 use lightcone_types::{Hash, TableId};
 
 use crate::error::UpdateError;
 use crate::migration_function::{self, Surroundings};
 use crate::module::Program;
-use crate::options::DatabaseOptions;
 use crate::rules;
 
 /// A plan, and the program that it leads away from.
@@ -69,9 +68,9 @@ fn take(
     let environment = &*options.commons.environment;
     work.count(around.progress.rows());
     datastore.know_old_tables(new);
-    datastore.check_tables(old).map_err(refused)?;
+    datastore.check_tables(old)?;
     for step in &plan.steps {
-        datastore.precheck(step, new, work).map_err(refused)?;
+        datastore.precheck(step, new, work)?;
     }
     let mut rules: Option<Vec<(TableId, String)>> = None;
     let mut reports = Vec::with_capacity(plan.steps.len());
@@ -80,16 +79,14 @@ fn take(
         before(step);
         around.progress.step(step.table());
         let since = environment.instant();
-        datastore.migrate(step, new, work).map_err(refused)?;
+        datastore.migrate(step, new, work)?;
         let mut written = Vec::new();
         if *step == Step::RunMigration {
             let changes = datastore.change_count();
-            datastore.carry_counters(plan).map_err(refused)?;
+            datastore.carry_counters(plan)?;
             migration_function::run(datastore, around, (program, plan), around.time_left())?;
             written = datastore.changes_by_table(changes);
-            datastore
-                .settle_counters(&plan.added_tables(), work)
-                .map_err(refused)?;
+            datastore.settle_counters(&plan.added_tables(), work)?;
             work.take_rows();
         }
         if *step == Step::Backfill {
@@ -98,7 +95,7 @@ fn take(
         if let Step::AddRowLevelSecurity { sql } = step {
             let checked = match rules.take() {
                 Some(checked) => checked,
-                None => check_rules(datastore, new, options)?,
+                None => rules::checked(datastore, new, options.owner)?,
             };
             add_rule(datastore, &checked, sql)?;
             rules = Some(checked);
@@ -114,20 +111,16 @@ fn take(
     Ok(reports)
 }
 
-pub(crate) fn refused(error: lightcone_engine::MigrationError) -> UpdateError {
-    UpdateError::Refused(error.to_string())
-}
-
 /// The new tables have their rows and names: counters go on, and what is left of the backfill goes. Gives how many rows they have.
 fn end_backfill(
     datastore: &mut Datastore,
     plan: &MigrationPlan,
     work: &mut MigrationWork<'_>,
 ) -> Result<Vec<(String, u64)>, UpdateError> {
-    datastore.carry_counters(plan).map_err(refused)?;
+    datastore.carry_counters(plan)?;
     let added = plan.added_tables();
-    datastore.settle_counters(&added, work).map_err(refused)?;
-    datastore.drop_backfill(work).map_err(refused)?;
+    datastore.settle_counters(&added, work)?;
+    datastore.drop_backfill(work)?;
     work.take_rows();
     let rows = added.into_iter().filter_map(|table| {
         let id = datastore.table_id_from_name(table)?;
@@ -137,25 +130,15 @@ fn end_backfill(
     Ok(rows.collect())
 }
 
-fn check_rules(
-    datastore: &Datastore,
-    new: &ModuleDef,
-    options: &DatabaseOptions,
-) -> Result<Vec<(TableId, String)>, UpdateError> {
-    rules::checked(datastore, new, options.owner)
-        .map_err(|error| UpdateError::Refused(error.to_string()))
-}
-
 fn add_rule(
     datastore: &mut Datastore,
     checked: &[(TableId, String)],
     sql: &str,
-) -> Result<(), UpdateError> {
-    let of_rule = checked.iter().filter(|(_, text)| text == sql);
-    of_rule
-        .take(1)
-        .try_for_each(|(table, sql)| datastore.put_row_level_security(*table, sql))
-        .map_err(|error| UpdateError::Refused(error.to_string()))
+) -> Result<(), DatastoreError> {
+    match checked.iter().find(|(_, text)| text == sql) {
+        Some((table, sql)) => datastore.put_row_level_security(*table, sql),
+        None => Ok(()),
+    }
 }
 
 /// What the module's log says of a step (02 §14.5).

@@ -1,15 +1,16 @@
-//! Running the migration function of a module (02 §14.8): an instance of its own, in the transaction of the update.
+//! Functions of a module that migrate its rows (02 §14.8), in an instance of their own.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use lightcone_engine::Datastore;
+use lightcone_engine::{Datastore, MigrationError};
 use lightcone_host::{
-    ConsoleLevel, ConsoleRecord, ConsoleSink, HostEnv, HostTrap, ImmediateCalls, OpenTransaction,
-    ReducerCall, ReducerOutcome,
+    ConsoleLevel, ConsoleRecord, ConsoleSink, HostEnv, HostError, HostTrap, ImmediateCalls,
+    Interrupt, ModuleInstance, OpenTransaction, ReducerCall, ReducerOutcome,
 };
 use lightcone_schema::{MigrationFunctions, MigrationPlan};
-use lightcone_types::{cut, ConnectionId};
+use lightcone_types::{cut, ConnectionId, Identity, Timestamp};
+use parking_lot::Mutex;
 
 use crate::error::UpdateError;
 use crate::migration_progress::MigrationProgress;
@@ -20,43 +21,111 @@ use crate::options::DatabaseOptions;
 pub(crate) const REASON_BYTES_MAX: usize = 4096;
 
 /// Notes the last failure that a module logs: what a panic says is not in its trap.
-pub(crate) struct LastWords {
+struct LastWords {
     console: Arc<dyn ConsoleSink>,
     panic: Mutex<Option<String>>,
-}
-
-impl LastWords {
-    /// What is logged goes on to `console`.
-    pub fn new(console: Arc<dyn ConsoleSink>) -> LastWords {
-        LastWords {
-            console,
-            panic: Mutex::default(),
-        }
-    }
-
-    pub fn take(&self) -> Option<String> {
-        let mut panic = self.panic.lock().unwrap_or_else(PoisonError::into_inner);
-        panic.take()
-    }
 }
 
 impl ConsoleSink for LastWords {
     fn log(&self, record: ConsoleRecord<'_>) {
         if record.level == ConsoleLevel::Panic {
             let text = cut(record.message, REASON_BYTES_MAX).to_string();
-            *self.panic.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
+            *self.panic.lock() = Some(text);
         }
         self.console.log(record);
     }
 }
 
 /// The function's transaction may be taken back, and calls that are to run whatever becomes of it may not be the new program's.
-pub(crate) struct NoImmediateCalls;
+struct NoImmediateCalls;
 
 impl ImmediateCalls for NoImmediateCalls {
     fn schedule(&self, _: &str, _: &[u8]) -> Result<(), HostTrap> {
         Err(HostTrap::ImmediateInMigration)
     }
+}
+
+/// An instance of a module for its migration.
+pub(crate) struct MigrationGuest {
+    instance: Box<dyn ModuleInstance>,
+    words: Arc<LastWords>,
+    owner: Identity,
+    /// What the functions see of the clock.
+    timestamp: Timestamp,
+}
+
+/// How a function failed.
+pub(crate) enum Fault {
+    TimedOut,
+    /// In its own words.
+    Failed(String),
+}
+
+impl MigrationGuest {
+    /// What is logged goes on to `console`.
+    pub fn new(
+        options: &DatabaseOptions,
+        program: &Program,
+        console: Arc<dyn ConsoleSink>,
+        call_time_max: Duration,
+        timestamp: Timestamp,
+    ) -> Result<MigrationGuest, HostError> {
+        let panic = Mutex::default();
+        let words = Arc::new(LastWords { console, panic });
+        let mut config = options.host_config(words.clone());
+        config.immediate = Some(Arc::new(NoImmediateCalls));
+        config.limits.call_ms_max = milliseconds(call_time_max);
+        let mut instance = program.loaded.instantiate(HostEnv::new(config))?;
+        instance.prepare();
+        Ok(MigrationGuest {
+            instance,
+            words,
+            owner: options.owner,
+            timestamp,
+        })
+    }
+
+    pub fn interrupt(&mut self) -> Option<Arc<Interrupt>> {
+        self.instance.interrupt()
+    }
+
+    /// What the next call may take.
+    pub fn limit(&mut self, time_left: Duration) {
+        self.instance.limit_calls(milliseconds(time_left));
+    }
+
+    /// Calls a function in the open transaction.
+    ///
+    /// # Errors
+    /// It failed.
+    pub fn call(
+        &mut self,
+        datastore: &mut Datastore,
+        (id, name): (u32, &Arc<str>),
+        args: &[u8],
+    ) -> Result<(), Fault> {
+        let call = ReducerCall {
+            id,
+            name,
+            sender: self.owner,
+            connection_id: ConnectionId(0),
+            timestamp: self.timestamp,
+            args,
+        };
+        let transaction = OpenTransaction::of(datastore);
+        let outcome = self.instance.call_reducer(transaction, &call);
+        let panic = self.words.panic.lock().take();
+        match outcome {
+            ReducerOutcome::Ok => Ok(()),
+            ReducerOutcome::UserError(text) => Err(Fault::Failed(text)),
+            ReducerOutcome::Fatal { message } => Err(Fault::Failed(panic.unwrap_or(message))),
+            ReducerOutcome::TimedOut { .. } => Err(Fault::TimedOut),
+        }
+    }
+}
+
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Where steps are taken: what they are told, and what they tell.
@@ -99,45 +168,26 @@ pub(crate) fn run(
             "the plan runs a migration function, and the program has none".to_owned(),
         ));
     };
-    let words = Arc::new(LastWords::new(around.console.clone()));
-    let mut config = options.host_config(words.clone());
-    config.immediate = Some(Arc::new(NoImmediateCalls));
-    config.limits.call_ms_max = time.as_millis() as u64;
-    let instance = program.loaded.instantiate(HostEnv::new(config));
-    let mut instance = instance.map_err(|error| UpdateError::Module(error.to_string()))?;
-    let interrupt = instance.interrupt();
-    progress.function(rows_replaced(datastore, plan), interrupt);
+    let now = options.commons.environment.now();
+    let guest = MigrationGuest::new(options, program, around.console.clone(), time, now);
+    let mut guest = guest.map_err(|error| UpdateError::Module(error.to_string()))?;
+    progress.function(rows_replaced(datastore, plan), guest.interrupt());
     datastore.count_changes(Some(progress.rows()));
     let name: Arc<str> = program.def.reducers[*reducer].name.as_str().into();
-    let call = ReducerCall {
-        id: *reducer as u32,
-        name: &name,
-        sender: options.owner,
-        connection_id: ConnectionId(0),
-        timestamp: options.commons.environment.now(),
-        args: &[],
-    };
     datastore.note_reads();
-    let outcome = instance.call_reducer(OpenTransaction::of(datastore), &call);
+    let outcome = guest.call(datastore, (*reducer as u32, &name), &[]);
     let all_read = datastore.check_reads(plan);
     datastore.count_changes(None);
     progress.function_ended();
     let reason = match outcome {
-        ReducerOutcome::Ok => {
-            return all_read.map_err(|error| UpdateError::Refused(error.to_string()))
-        }
-        ReducerOutcome::TimedOut { .. } => return Err(too_long()),
-        ReducerOutcome::UserError(text) => text,
-        ReducerOutcome::Fatal { message } => words.take().unwrap_or(message),
+        Ok(()) => return Ok(all_read?),
+        Err(Fault::TimedOut) => return Err(MigrationError::TooLong.into()),
+        Err(Fault::Failed(reason)) => reason,
     };
     Err(UpdateError::Refused(format!(
         "the migration function failed, and everything was taken back: {} [LC0239]",
         cut(&reason, REASON_BYTES_MAX)
     )))
-}
-
-fn too_long() -> UpdateError {
-    UpdateError::Refused(lightcone_engine::MigrationError::TooLong.to_string())
 }
 
 /// Rows of the tables that were set aside.

@@ -2,11 +2,12 @@
 //! also while the writer is busy with it.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use lightcone_host::{Interrupt, InterruptReason};
 use lightcone_types::Timestamp;
+use parking_lot::Mutex;
 
 /// What an update is at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,14 +99,10 @@ struct Running {
 }
 
 impl MigrationProgress {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub fn begin(&self, now: Instant) {
         self.is_cancelled.store(false, Ordering::Release);
         self.rows.store(0, Ordering::Relaxed);
-        self.state().running = Some(Running {
+        self.state.lock().running = Some(Running {
             started: now,
             phase: MigrationPhase::Steps,
             table: None,
@@ -119,7 +116,7 @@ impl MigrationProgress {
         if !self.is_backfill() {
             self.begin(now);
         }
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if let Some(running) = &mut state.running {
             running.phase = MigrationPhase::Backfill;
             running.interrupt = interrupt;
@@ -132,13 +129,13 @@ impl MigrationProgress {
 
     pub fn is_backfill(&self) -> bool {
         let is_backfill = |running: &Running| running.phase == MigrationPhase::Backfill;
-        self.state().running.as_ref().is_some_and(is_backfill)
+        self.state.lock().running.as_ref().is_some_and(is_backfill)
     }
 
     /// How far that is.
     pub fn backfilled(&self, table: Option<&str>, (done, rows): (u64, u64)) {
         self.rows.store(done, Ordering::Relaxed);
-        if let Some(running) = &mut self.state().running {
+        if let Some(running) = &mut self.state.lock().running {
             running.rows_replaced = rows;
             if running.table.as_deref() != table {
                 running.table = table.map(str::to_owned);
@@ -148,7 +145,7 @@ impl MigrationProgress {
 
     /// All rows are migrated, and the steps begin.
     pub fn end_backfill(&self) {
-        if let Some(running) = &mut self.state().running {
+        if let Some(running) = &mut self.state.lock().running {
             running.phase = MigrationPhase::Steps;
             running.interrupt = None;
         }
@@ -161,7 +158,7 @@ impl MigrationProgress {
 
     pub fn step(&self, table: Option<&str>) {
         self.rows.store(0, Ordering::Relaxed);
-        if let Some(running) = &mut self.state().running {
+        if let Some(running) = &mut self.state.lock().running {
             running.phase = MigrationPhase::Steps;
             running.table = table.map(str::to_owned);
         }
@@ -170,7 +167,7 @@ impl MigrationProgress {
     /// The function begins; `interrupt` ends it.
     pub fn function(&self, rows_replaced: u64, interrupt: Option<Arc<Interrupt>>) {
         self.rows.store(0, Ordering::Relaxed);
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let Some(running) = &mut state.running else {
             return;
         };
@@ -184,14 +181,14 @@ impl MigrationProgress {
     }
 
     pub fn function_ended(&self) {
-        if let Some(running) = &mut self.state().running {
+        if let Some(running) = &mut self.state.lock().running {
             running.interrupt = None;
         }
     }
 
     /// From here on it is not cancelled. False: it was.
     pub fn commit(&self) -> bool {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if self.is_cancelled() {
             return false;
         }
@@ -217,7 +214,7 @@ impl MigrationProgress {
     /// Ends the migration that runs, and each that would begin later.
     pub fn stop(&self) {
         // A thread that reads the flag under the lock has either seen it, or is seen to run.
-        let state = self.state();
+        let state = self.state.lock();
         self.is_stopping.store(true, Ordering::Release);
         // A backfill goes on when the database is opened again.
         let running = state.running.as_ref();
@@ -227,7 +224,7 @@ impl MigrationProgress {
     }
 
     pub fn end(&self, outcome: MigrationOutcome, (now, ended): (Instant, Timestamp)) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let Some(running) = state.running.take() else {
             return;
         };
@@ -240,7 +237,7 @@ impl MigrationProgress {
 
     /// Ends the migration that runs. False: none does, or it is at its end already.
     pub fn cancel(&self) -> bool {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let running = state.running.as_mut();
         let Some(running) = running.filter(|running| running.phase != MigrationPhase::Committing)
         else {
@@ -252,7 +249,7 @@ impl MigrationProgress {
     }
 
     pub fn status(&self, now: Instant) -> MigrationStatus {
-        let state = self.state();
+        let state = self.state.lock();
         let running = state.running.as_ref().map(|running| RunningMigration {
             phase: running.phase,
             table: running.table.clone(),
@@ -286,14 +283,10 @@ struct TriedMigrations {
 }
 
 impl Rehearsals {
-    fn state(&self) -> MutexGuard<'_, TriedMigrations> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// One more, which the result ends.
     pub fn begin(&self) -> Arc<MigrationProgress> {
         let progress = Arc::<MigrationProgress>::default();
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.is_stopping {
             progress.stop();
         }
@@ -304,7 +297,7 @@ impl Rehearsals {
 
     /// Ends all of them, and each that would begin later.
     pub fn stop(&self) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.is_stopping = true;
         let running = state.running.drain(..);
         for progress in running.filter_map(|progress| progress.upgrade()) {

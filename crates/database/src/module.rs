@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use lightcone_engine::Datastore;
 use lightcone_host::{HostEnv, InstanceOptions, LoadedModule, ModuleInstance};
 use lightcone_query::Catalog;
 use lightcone_schema::{ModuleDef, RawVersion};
@@ -14,9 +15,8 @@ use tokio::sync::Mutex;
 use crate::catalog::CatalogView;
 use crate::error::Error;
 use crate::loads::{Purpose, Task};
-use crate::metrics::ModuleCounters;
-use crate::options::{DatabaseOptions, HostKind, WRITER_STACK_EXTRA_BYTES};
-use crate::procedures::Pace;
+use crate::metrics::{CountedFunction, FunctionKind, ModuleCounters, SeriesMax};
+use crate::options::{DatabaseOptions, HostKind, Limits, WRITER_STACK_EXTRA_BYTES};
 
 /// How much longer than its limits module code may take before its thread is given up, on a machine that is busy.
 const GRACE: Duration = Duration::from_secs(5);
@@ -145,16 +145,6 @@ pub(crate) struct Module {
     /// The version with which the tables last changed: code of an older one means others when it reads and writes rows.
     pub tables_version: u64,
     pub program: Program,
-    /// Canonical names by reducer id.
-    pub reducer_names: Vec<Arc<str>>,
-    /// The same of procedures.
-    pub procedure_names: Vec<Arc<str>>,
-    /// The same of HTTP handlers.
-    pub http_handler_names: Vec<Arc<str>>,
-    /// How procedures run, by id.
-    procedure_paces: Vec<Arc<Pace>>,
-    /// The same of HTTP handlers.
-    handler_paces: Vec<Arc<Pace>>,
     /// By the table that holds the view's rows.
     pub views: FxHashMap<TableId, ViewFunction>,
     pub catalog: CatalogView,
@@ -190,28 +180,37 @@ pub(crate) struct ViewFunction {
 
 /// What is called, by its position in the module's definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Function {
-    Procedure(u32),
-    Handler(u32),
+pub(crate) struct Function {
+    pub kind: FunctionKind,
+    pub id: u32,
+}
+
+impl Function {
+    pub fn reducer(id: u32) -> Function {
+        let kind = FunctionKind::Reducer;
+        Function { kind, id }
+    }
+
+    pub fn procedure(id: u32) -> Function {
+        let kind = FunctionKind::Procedure;
+        Function { kind, id }
+    }
 }
 
 impl Module {
+    /// For the tables as they are, in the place of another one. If the tables are those that it knows, it says `knows_tables`.
     pub fn new(
-        version: u64,
-        tables_version: u64,
         program: Program,
-        catalog: CatalogView,
-        counters: ModuleCounters,
+        datastore: &Datastore,
+        before: Option<&Module>,
+        knows_tables: bool,
+        limits: &Limits,
     ) -> Module {
-        let reducers = program.def.reducers.iter();
-        let reducer_names = reducers.map(|each| each.name.as_str().into()).collect();
-        let procedures = program.def.procedures.iter();
-        let procedure_names = procedures.map(|each| each.name.as_str().into()).collect();
-        let handlers = program.def.http_handlers.iter();
-        let http_handler_names = handlers.map(|each| each.name.as_str().into()).collect();
-        let paces = |count| (0..count).map(|_| Arc::default()).collect();
-        let procedure_paces = paces(program.def.procedures.len());
-        let handler_paces = paces(program.def.http_handlers.len());
+        let version = before.map_or(0, |before| before.version + 1);
+        let tables_version = before.filter(|_| knows_tables);
+        let counting = before.map(|before| &before.counters);
+        let series_max = SeriesMax::of(limits);
+        let catalog = CatalogView::new(datastore, &program.def);
         let views = program.def.views.iter().enumerate();
         let views = views.filter_map(|(position, view)| {
             let function = ViewFunction {
@@ -224,26 +223,25 @@ impl Module {
         let views = views.collect();
         Module {
             version,
-            tables_version,
+            tables_version: tables_version.map_or(version, |before| before.tables_version),
+            counters: ModuleCounters::new(&program.def, datastore, counting, series_max),
             program,
-            reducer_names,
-            procedure_names,
-            http_handler_names,
-            procedure_paces,
-            handler_paces,
             views,
             catalog,
-            counters,
             schema_texts: SchemaTexts::default(),
         }
     }
 
-    /// How a function runs.
-    pub fn pace(&self, function: Function) -> &Arc<Pace> {
-        match function {
-            Function::Procedure(id) => &self.procedure_paces[id as usize],
-            Function::Handler(id) => &self.handler_paces[id as usize],
-        }
+    /// Its name and counters.
+    #[inline]
+    pub fn function(&self, function: Function) -> &CountedFunction {
+        self.counters.function(function.kind, function.id as usize)
+    }
+
+    /// The same of a reducer.
+    #[inline]
+    pub fn reducer(&self, id: u32) -> &CountedFunction {
+        self.function(Function::reducer(id))
     }
 
     pub fn def(&self) -> &Arc<ModuleDef> {

@@ -7,25 +7,22 @@ use std::sync::Arc;
 
 use lightcone_engine::{CommitOutput, Datastore};
 use lightcone_host::NullConsole;
-use lightcone_log::{Frame, LocalLog, Log, LogError, LogOffset, LogOptions, MemoryLog, Recovery};
+use lightcone_log::{Frame, LocalLog, Log, LogError, LogOptions, MemoryLog, Recovery};
 use lightcone_schema::ViewDef;
-use lightcone_snapshot::SnapshotStore;
-use lightcone_storage::LogBounds;
 
 use self::initialize::{initialize, Initialized};
 use self::threads::Opened;
 
 pub(crate) use self::threads::clients_of;
-use crate::backfill::Resumed;
+use crate::backfill::{Failure, Resumed};
 use crate::commit::seal;
 use crate::error::Error;
 use crate::handle::DatabaseHandle;
 use crate::loads::Purpose;
 use crate::metrics::Replayed;
 use crate::module::{Program, ProgramBytes};
-use crate::module_log::{Bounds, ModuleLog, MODULE_LOGS};
 use crate::options::{DatabaseOptions, HostKind};
-use crate::procedures::ImmediateQueue;
+use crate::shared::Ground;
 
 impl DatabaseHandle {
     /// Creates a database from a program: a dry run in memory, then the real thing, durable on return (02 §13).
@@ -39,16 +36,15 @@ impl DatabaseHandle {
         kind: HostKind,
     ) -> Result<DatabaseHandle, Error> {
         let program = program.into();
-        let log = module_log(&options);
+        let ground = Ground::new(options);
+        let (options, log) = (&ground.options, ground.log.clone());
         let silent = options.host_config(Arc::new(NullConsole));
-        let program = Program::load(&options, &silent, program, kind, Purpose::Publish)?;
-        let (program, _) = initialize(&options, program, silent, None)?;
+        let program = Program::load(options, &silent, program, kind, Purpose::Publish)?;
+        let (program, _) = initialize(options, program, silent, None)?;
 
-        make_directory(&options)?;
-        let immediate = ImmediateQueue::new(&options.limits);
-        let instances = options.commons.instances();
-        let config = options.live_config(log.clone(), immediate.clone(), instances.clone());
-        let (program, initialized) = initialize(&options, program, config, Some(log.clone()))?;
+        make_directory(options)?;
+        let config = ground.config.clone();
+        let (program, initialized) = initialize(options, program, config, Some(log.clone()))?;
         let Initialized {
             datastore,
             instance,
@@ -56,24 +52,13 @@ impl DatabaseHandle {
         } = initialized;
         let mut durable: Box<dyn Log> = match options.in_memory {
             true => Box::new(MemoryLog::new()),
-            false => Box::new(open_log(&options)?.0),
+            false => Box::new(open_log(options)?.0),
         };
-        durable.append(
-            durable.tail().epoch,
-            Frame {
-                first_offset: LogOffset::FIRST,
-                count: 1,
-                payload: &[&records],
-            },
-        )?;
-        durable.sync()?;
-        mark_planned(&options, &datastore)?;
+        append(durable.as_mut(), &records)?;
+        mark_planned(options, &datastore)?;
         log.info("Database initialized");
         threads::start(Opened {
-            options,
-            log,
-            immediate,
-            instances,
+            ground,
             program,
             datastore,
             instance,
@@ -89,17 +74,15 @@ impl DatabaseHandle {
     /// # Errors
     /// Damage, or a program that does not load any more.
     pub fn open(options: DatabaseOptions) -> Result<DatabaseHandle, Error> {
-        let log = module_log(&options);
-        let (mut durable, recovery) = open_log(&options)?;
+        let ground = Ground::new(options);
+        let options = &ground.options;
+        let (mut durable, recovery) = open_log(options)?;
         if recovery.torn_bytes_cut > 0 {
             tracing::warn!(database = %options.identity, bytes = recovery.torn_bytes_cut, "cut an unfinished write from the end of the log");
         }
         let environment = options.commons.environment.clone();
         let started = environment.instant();
-        let mut snapshots = SnapshotStore::open_on(
-            options.storage.clone(),
-            &options.directory.join("snapshots"),
-        )?;
+        let mut snapshots = options.snapshots()?;
         let (mut datastore, report) =
             Datastore::recover(&options.directory, &mut snapshots, &durable)?;
         durable.forget_read();
@@ -113,28 +96,22 @@ impl DatabaseHandle {
         };
         tracing::info!(database = %options.identity, snapshot = ?report.snapshot_offset, replayed = report.replayed, elapsed_ms = replayed.time.as_millis() as u64, "recovered");
         options.configure(&mut datastore);
-        mark_planned(&options, &datastore)?;
+        mark_planned(options, &datastore)?;
         let record = datastore
             .module_record()
             .ok_or_else(|| Error::Empty(options.directory.clone()))?;
-        let immediate = ImmediateQueue::new(&options.limits);
-        let instances = options.commons.instances();
-        let config = options.live_config(log.clone(), immediate.clone(), instances.clone());
         let (program, instance) = Program::load_with_instance(
-            &options,
-            &config,
+            options,
+            &ground.config,
             record.program.into(),
             HostKind::from_u8(record.program_kind),
             Purpose::Open,
         )?;
         datastore.know_old_tables(&program.def);
-        let resumed = resumed(&options, &log, &datastore);
-        create_missing_views(&options, &mut datastore, &program, &mut durable)?;
+        let resumed = resumed(&ground, &datastore);
+        create_missing_views(options, &mut datastore, &program, &mut durable)?;
         threads::start(Opened {
-            options,
-            log,
-            immediate,
-            instances,
+            ground,
             program,
             datastore,
             instance,
@@ -147,18 +124,16 @@ impl DatabaseHandle {
 
 /// The program of a backfill that goes on, loaded. It runs before the first transaction, which the new tables follow; a program
 /// that does not load any more ends the backfill, and nothing else.
-fn resumed(
-    options: &DatabaseOptions,
-    log: &Arc<ModuleLog>,
-    datastore: &Datastore,
-) -> Option<Result<Resumed, String>> {
+fn resumed(ground: &Ground, datastore: &Datastore) -> Option<Result<Resumed, Failure>> {
     let mut record = datastore.backfill_record()?;
-    let config = options.host_config(log.clone());
+    let options = &ground.options;
+    let config = options.host_config(ground.log.clone());
     let bytes = std::mem::take(&mut record.program).into();
     let kind = HostKind::from_u8(record.program_kind);
     let loaded = Program::load(options, &config, bytes, kind, Purpose::Open);
     let resumed = loaded.map(|program| Resumed { program, record });
-    Some(resumed.map_err(|error| format!("its program does not load any more: {error}")))
+    let failure = |error| Failure::other(format!("its program does not load any more: {error}"));
+    Some(resumed.map_err(failure))
 }
 
 /// Makes the tables for the views of a database that was published by a version without views, and those anew that are not as the
@@ -176,41 +151,28 @@ fn create_missing_views(
         return Ok(());
     }
     datastore.begin();
-    let mended = datastore
-        .mend_views(&program.def)
-        .map_err(|error| Error::Other(error.to_string()))?;
+    let mended = datastore.mend_views(&program.def)?;
     if !mended.is_empty() {
         tracing::warn!(database = %options.identity, views = mended.join(", "), "tables of views were not as the program says, and were made anew");
     }
-    datastore
-        .create_views(&program.def)
-        .map_err(|error| Error::Other(error.to_string()))?;
+    datastore.create_views(&program.def)?;
     let mut output = CommitOutput::default();
-    seal(datastore, &mut output, &*options.commons.environment)
-        .map_err(|error| Error::Other(error.to_string()))?;
+    seal(datastore, &mut output, &*options.commons.environment)?;
     datastore.finish(&mut output);
-    let frame = Frame {
-        first_offset: log.tail().next_offset,
-        count: 1,
-        payload: &[&output.records],
-    };
-    log.append(log.tail().epoch, frame)?;
-    log.sync()?;
+    append(log, &output.records)?;
     Ok(())
 }
 
-fn module_log(options: &DatabaseOptions) -> Arc<ModuleLog> {
-    let bounds = Bounds {
-        files: LogBounds {
-            bytes_max: options.limits.module_log_bytes_max,
-            file_bytes_max: options.limits.module_log_file_bytes_max,
-            days_max: Some(options.limits.module_log_days_max),
-        },
-        records_per_second: options.limits.module_log_records_per_second,
-        bytes_per_second: options.limits.module_log_bytes_per_second,
+/// One transaction, durable on return.
+fn append(log: &mut dyn Log, records: &[u8]) -> Result<(), LogError> {
+    let tail = log.tail();
+    let frame = Frame {
+        first_offset: tail.next_offset,
+        count: 1,
+        payload: &[records],
     };
-    let directory = options.directory.join(MODULE_LOGS);
-    Arc::new(ModuleLog::new(directory, bounds, options.disk.clone()))
+    log.append(tail.epoch, frame)?;
+    log.sync()
 }
 
 fn make_directory(options: &DatabaseOptions) -> Result<(), Error> {
@@ -241,15 +203,15 @@ fn open_log(options: &DatabaseOptions) -> Result<(LocalLog, Recovery), LogError>
 
 /// While a database that may plan calls is open, nothing says that it plans none.
 fn mark_planned(options: &DatabaseOptions, datastore: &Datastore) -> Result<(), Error> {
-    let (storage, directory) = (&*options.storage, &options.directory);
     if !datastore.has_schedule_tables() && !datastore.has_backfill_tables() {
         // Without the mark, which a full disk may refuse, it is opened at a start for nothing.
-        let _ = crate::no_schedules::set(storage, directory, true);
+        let _ = options.note_no_schedules(true);
         return Ok(());
     }
-    crate::no_schedules::set(storage, directory, false).map_err(|source| Error::Io {
+    let noted = options.note_no_schedules(false);
+    noted.map_err(|source| Error::Io {
         action: "cannot note that calls may be planned in",
-        path: directory.clone(),
+        path: options.directory.clone(),
         source,
     })
 }

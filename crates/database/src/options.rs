@@ -1,24 +1,28 @@
 //! What a database is opened with.
 
+use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use lightcone_accounts::{Account, Kind, Terms};
 use lightcone_engine::Datastore;
-use lightcone_host::{ConsoleSink, HostConfig, ImmediateCalls, InstanceAccounts, ModuleEngine};
+use lightcone_host::{ConsoleSink, HostConfig, InstanceAccounts, ModuleEngine};
 /// Bounds of one database.
 pub use lightcone_limits::DatabaseLimits as Limits;
 use lightcone_live::WindowLimits;
 use lightcone_outbound::{Outbound, RequestShare};
+use lightcone_snapshot::{SnapshotError, SnapshotStore};
 use lightcone_storage::{DiskReserve, Storage};
 use lightcone_types::Identity;
+use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use tokio::sync::Semaphore;
 
 use crate::budget::{ClientBudget, Holder, MemoryBudget};
 use crate::environment::Environment;
 use crate::loads::Loads;
+use crate::no_schedules;
 use crate::reads::ReadPool;
 use crate::trace::Tracer;
 
@@ -143,10 +147,7 @@ impl Commons {
 
     /// What an owner's databases have together of outbound requests.
     pub(crate) fn request_share(&self, owner: Identity) -> RequestShare {
-        let mut shares = self
-            .request_shares
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut shares = self.request_shares.lock();
         shares.retain(|_, share| share.is_shared());
         let new = || self.outbound.as_ref().map(|outbound| outbound.share());
         let share = shares
@@ -169,8 +170,7 @@ impl Commons {
     }
 
     fn owner(&self, owner: Identity) -> Arc<Account> {
-        // A thread that panicked has left a map that is still one.
-        let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut owners = self.owners.lock();
         if let Some(account) = owners.get(&owner).and_then(Weak::upgrade) {
             return account;
         }
@@ -257,6 +257,20 @@ impl DatabaseOptions {
         datastore.set_clock(Arc::new(move || environment.now()));
     }
 
+    /// Its snapshots, for who writes them, or reads them before it runs.
+    pub(crate) fn snapshots(&self) -> Result<SnapshotStore, SnapshotError> {
+        SnapshotStore::open_on(self.storage.clone(), &self.snapshots_directory())
+    }
+
+    pub(crate) fn snapshots_directory(&self) -> PathBuf {
+        self.directory.join("snapshots")
+    }
+
+    /// Notes for the next start of the server whether nothing is planned.
+    pub(crate) fn note_no_schedules(&self, no_schedules: bool) -> io::Result<()> {
+        no_schedules::set(&*self.storage, &self.directory, no_schedules)
+    }
+
     pub(crate) fn window_limits(&self) -> WindowLimits {
         WindowLimits {
             rows_max: self.limits.window_rows_max,
@@ -270,20 +284,6 @@ impl DatabaseOptions {
         HostConfig {
             accounts: self.commons.instances(),
             ..HostConfig::new(self.identity, console, self.limits.host.clone())
-        }
-    }
-
-    /// The same for instances of a running database.
-    pub(crate) fn live_config(
-        &self,
-        console: Arc<dyn ConsoleSink>,
-        immediate: Arc<dyn ImmediateCalls>,
-        instances: InstanceAccounts,
-    ) -> HostConfig {
-        HostConfig {
-            immediate: Some(immediate),
-            accounts: instances,
-            ..self.host_config(console)
         }
     }
 }
@@ -313,7 +313,7 @@ mod tests {
         assert!(of_first.is_same(&commons.request_share(owner(1))));
         drop(of_first);
         commons.request_share(owner(3));
-        let shares = commons.request_shares.lock().expect("no panic");
+        let shares = commons.request_shares.lock();
         assert_eq!(shares.len(), 1, "those who have gone are forgotten");
     }
 

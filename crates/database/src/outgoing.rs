@@ -3,9 +3,10 @@
 use std::collections::VecDeque;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 use lightcone_wire::Compression;
+use parking_lot::Mutex;
 use smallvec::{smallvec, SmallVec};
 use tokio::sync::{oneshot, Notify, OwnedSemaphorePermit};
 
@@ -208,6 +209,19 @@ pub(crate) struct GivenBack {
 }
 
 impl ReadTicket {
+    pub fn new(
+        of_client: OwnedSemaphorePermit,
+        of_database: Option<OwnedSemaphorePermit>,
+    ) -> ReadTicket {
+        ReadTicket {
+            _of_client: of_client,
+            of_database,
+            first_try: None,
+            way_back: None,
+            waits: 0,
+        }
+    }
+
     /// For a query that cannot do without a permit of the database.
     pub fn give_back(self) {
         self.give_back_until(None);
@@ -306,12 +320,6 @@ impl OutgoingQueue {
         &self.budget
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state
-            .lock()
-            .expect("no code panics while it holds the queue")
-    }
-
     /// Accounts items, which are pushed now or when they are durable. False: the client is too slow, or what it asked for
     /// is too much; its connection is to be cut.
     pub fn admit(&self, items: &mut [Delivery]) -> bool {
@@ -352,7 +360,7 @@ impl OutgoingQueue {
     }
 
     fn append(&self, items: impl IntoIterator<Item = Delivery>) -> Appended {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.ended {
             return Appended::Over;
         }
@@ -375,7 +383,7 @@ impl OutgoingQueue {
 
     /// Ends the connection without a Close frame. Work for it ends.
     pub fn cut(&self) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let items = std::mem::take(&mut state.items);
         let outlet = state.outlet.take();
         state.ended = true;
@@ -404,7 +412,7 @@ impl OutletPlace {
     /// From now on, this outlet is told when something comes, until the connection is over, mostly by the courier of its thread. What is
     /// there already it has to take by itself.
     pub fn put(self, outlet: Arc<dyn Outlet>, courier: Arc<Courier>) {
-        let mut state = self.0.state();
+        let mut state = self.0.state.lock();
         if !state.ended {
             state.outlet = Some((outlet, courier));
         }
@@ -472,7 +480,7 @@ impl OutgoingReceiver {
 
     /// Whether `recv` has something to give, or to wait for that was announced.
     pub fn has_more(&self) -> bool {
-        let state = self.queue.state();
+        let state = self.queue.state.lock();
         self.deferred.is_some() || !state.items.is_empty() || state.ended
     }
 
@@ -481,7 +489,7 @@ impl OutgoingReceiver {
         if self.deferred.is_some() {
             return Small::Other;
         }
-        let mut state = self.queue.state();
+        let mut state = self.queue.state.lock();
         match state.items.front() {
             Some(Delivery::Messages(batch)) if batch.bytes.len() <= bytes_max => {}
             Some(_) => return Small::Other,
@@ -528,7 +536,7 @@ impl OutgoingReceiver {
     }
 
     fn take(&mut self) -> Taken {
-        let mut state = self.queue.state();
+        let mut state = self.queue.state.lock();
         match state.items.pop_front() {
             Some(item) => {
                 drop(state);

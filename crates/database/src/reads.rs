@@ -8,12 +8,16 @@ use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
 use std::panic::{catch_unwind, AssertUnwindSafe};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::{Condvar, Mutex};
 use tokio::sync::oneshot;
 
+use crate::budget::ClientBudget;
 use crate::environment::Environment;
+use crate::error::ReadError;
+use crate::metrics::Metrics;
 
 /// How long a job runs before others have their turn.
 const SLICE: Duration = Duration::from_millis(20);
@@ -78,6 +82,85 @@ impl<'e> Slice<'e> {
             self.yielded.set(self.elapsed());
         }
         false
+    }
+}
+
+/// What a client waits for, made in slices.
+pub(crate) trait Work: Send {
+    type Made;
+    type Reply: Send;
+    /// The time that it takes is counted as that of a read.
+    const IS_READ: bool = true;
+
+    /// Works until about the end of the slice. None: there is more to do.
+    fn step(
+        &mut self,
+        budget: &Arc<ClientBudget>,
+        slice: &Slice<'_>,
+    ) -> Result<Option<Self::Made>, ReadError>;
+
+    /// What the client gets of it, also if it took too long. None: nothing.
+    fn reply(&mut self, made: Result<Self::Made, ReadError>) -> Option<Self::Reply>;
+}
+
+/// Work as a job, which ends with its client, or when it has taken too long.
+pub(crate) struct Waited<W: Work> {
+    work: W,
+    budget: Arc<ClientBudget>,
+    /// None when it was sent.
+    reply: Option<oneshot::Sender<W::Reply>>,
+    time_max: Duration,
+    spent: Duration,
+    metrics: Arc<Metrics>,
+}
+
+impl<W: Work> Waited<W> {
+    pub fn new(
+        work: W,
+        budget: &Arc<ClientBudget>,
+        time_max: Duration,
+        metrics: &Arc<Metrics>,
+    ) -> (Waited<W>, oneshot::Receiver<W::Reply>) {
+        let (reply, made) = oneshot::channel();
+        let job = Waited {
+            work,
+            budget: budget.clone(),
+            reply: Some(reply),
+            time_max,
+            spent: Duration::ZERO,
+            metrics: metrics.clone(),
+        };
+        (job, made)
+    }
+}
+
+impl<W: Work> Job for Waited<W> {
+    fn run(&mut self, slice: &Slice<'_>) -> Progress {
+        let reply = self.reply.take().filter(|reply| !reply.is_closed());
+        let Some(reply) = reply.filter(|_| !self.budget.is_gone()) else {
+            return Progress::Done;
+        };
+        let step = self.work.step(&self.budget, slice);
+        self.spent += slice.elapsed();
+        let made = match step {
+            Ok(None) if self.spent < self.time_max => {
+                self.reply = Some(reply);
+                return Progress::Again;
+            }
+            Ok(None) => Err(ReadError::TooLong {
+                limit: self.time_max,
+            }),
+            Ok(Some(made)) => Ok(made),
+            Err(error) => Err(error),
+        };
+        if W::IS_READ {
+            self.metrics.reads.note_shared(self.spent);
+        }
+        if let Some(made) = self.work.reply(made) {
+            // The client may be gone by now.
+            let _ = reply.send(made);
+        }
+        Progress::Done
     }
 }
 
@@ -198,17 +281,13 @@ impl ReadPool {
         })
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        // Jobs run without the lock, so nothing is half done.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub fn push(self: &Arc<Self>, owner: Owner, job: Box<dyn Job>) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.push(owner, job);
         if state.idle > 0 {
             drop(state);
-            return self.work.notify_one();
+            self.work.notify_one();
+            return;
         }
         if state.threads >= self.threads_max {
             return;
@@ -219,7 +298,7 @@ impl ReadPool {
         let work = Box::new(move || pool.serve());
         let spawned = self.environment.spawn_thread("read", STACK_BYTES, work);
         if let Err(error) = spawned {
-            let mut state = self.state();
+            let mut state = self.state.lock();
             state.threads -= 1;
             if state.threads > 0 {
                 return;
@@ -237,15 +316,12 @@ impl ReadPool {
             if self.run_one() {
                 continue;
             }
-            let mut state = self.state();
+            let mut state = self.state.lock();
             if !state.waiting.order.is_empty() {
                 continue;
             }
             state.idle += 1;
-            let (mut state, _) = self
-                .work
-                .wait_timeout(state, IDLE)
-                .unwrap_or_else(PoisonError::into_inner);
+            self.work.wait_for(&mut state, IDLE);
             state.idle -= 1;
             if state.waiting.order.is_empty() {
                 state.threads -= 1;
@@ -256,7 +332,7 @@ impl ReadPool {
 
     /// One slice of the next job. False if there is none.
     fn run_one(&self) -> bool {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let Some((owner, mut job)) = state.pop() else {
             return false;
         };
@@ -268,7 +344,7 @@ impl ReadPool {
         let run = AssertUnwindSafe(|| job.run(&Slice::new(&*self.environment, SLICE)));
         match catch_unwind(run) {
             Ok(Progress::Done) => {}
-            Ok(Progress::Again) => self.state().push(owner, job),
+            Ok(Progress::Again) => self.state.lock().push(owner, job),
             // A bug; who waits for the job sees that it is gone.
             Err(_) => tracing::error!("a read failed [LC0308]"),
         }

@@ -6,8 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lightcone_engine::{
-    BackfillRecord, CommitOutput, Datastore, DatastoreError, DatastoreSnapshot, MigrationError,
-    MigrationWork,
+    BackfillRecord, CommitOutput, Datastore, DatastoreSnapshot, MigrationError, MigrationWork,
 };
 use lightcone_host::NullConsole;
 use lightcone_schema::{MigrationPlan, ModuleDef, Step};
@@ -17,8 +16,8 @@ use tokio::sync::oneshot;
 use crate::backfill::Backfill;
 use crate::error::UpdateError;
 use crate::handle::DatabaseHandle;
-use crate::inbox::Command;
-use crate::migration::{refused, take_steps, StepReport};
+use crate::inbox::Input;
+use crate::migration::{take_steps, StepReport};
 use crate::migration_function::Surroundings;
 use crate::migration_progress::MigrationProgress;
 use crate::module::{migration_task, Program};
@@ -41,7 +40,6 @@ impl DatabaseHandle {
         given_up: impl Future<Output = ()>,
     ) -> Result<Vec<StepReport>, UpdateError> {
         let shared = self.shared.clone();
-        let cancelled = |_| UpdateError::Cancelled;
         let mut given_up = pin!(given_up);
         let frozen = tokio::select! {
             frozen = self.freeze() => frozen,
@@ -74,15 +72,13 @@ impl DatabaseHandle {
                 reports.await
             }
         };
-        reports.map_err(cancelled)?
+        reports.map_err(|_| UpdateError::Cancelled)?
     }
 
     /// All tables as they are when the writer comes to it, and the program's definition; none if the database ends.
     async fn freeze(&self) -> Option<(DatastoreSnapshot, Arc<ModuleDef>)> {
-        let inbox = &self.shared.inbox;
-        let permit = inbox.capacity.permit(0).await.ok()?;
-        let (reply, frozen) = oneshot::channel();
-        inbox.command(Command::Freeze { permit, reply }).ok()?;
+        let permit = self.shared.inbox.capacity.permit(0).await.ok()?;
+        let frozen = self.shared.ask(Some(permit), false, Input::Freeze);
         frozen.await.ok()
     }
 }
@@ -148,8 +144,7 @@ impl Tried {
         let mut may_go_on = || around.may_go_on();
         let bytes_max = self.options.limits.migration_bytes_max;
         let mut work = MigrationWork::new(bytes_max, &mut may_go_on);
-        let copied = Datastore::copy_of(&self.frozen, &mut work, |table| wanted.contains(table));
-        let mut copy = copied.map_err(refused)?;
+        let mut copy = Datastore::copy_of(&self.frozen, &mut work, |table| wanted.contains(table))?;
         self.options.configure(&mut copy);
         let backfilled = match self.plan.is_backfill() {
             true => self.backfill(around, &mut copy)?,
@@ -183,9 +178,8 @@ impl Tried {
         };
         let mut output = CommitOutput::default();
         copy.begin();
-        copy.begin_backfill(&self.program.def, plan, &record)
-            .map_err(refused)?;
-        copy.commit(&mut output).map_err(not_committed)?;
+        copy.begin_backfill(&self.program.def, plan, &record)?;
+        copy.commit(&mut output)?;
         let copied_bytes = copy.heap_bytes() as u64;
         let of = (&*self.program, plan);
         let mut backfill = Backfill::new(copy, options, of, started_us, around.console.clone())?;
@@ -194,23 +188,19 @@ impl Tried {
             copy.begin();
             let until = environment.instant() + BACKFILL_BATCH;
             let is_done = backfill.batch(copy, environment, until)?;
-            copy.commit(&mut output).map_err(not_committed)?;
+            copy.commit(&mut output)?;
             if is_done {
                 return Ok(environment.instant() - started);
             }
             if !around.may_go_on() {
-                return Err(refused(MigrationError::TooLong));
+                return Err(MigrationError::TooLong.into());
             }
             let bytes = (copy.heap_bytes() as u64).saturating_sub(copied_bytes);
             let left = options.limits.migration_bytes_max;
             if bytes > left {
                 let table = backfill.table(copy).unwrap_or_default().to_owned();
-                return Err(refused(MigrationError::TooLarge { table, bytes, left }));
+                return Err(MigrationError::TooLarge { table, bytes, left }.into());
             }
         }
     }
-}
-
-fn not_committed(error: DatastoreError) -> UpdateError {
-    UpdateError::Refused(error.to_string())
 }

@@ -9,23 +9,21 @@ use lightcone_types::Timestamp;
 use tokio::sync::oneshot;
 
 use crate::budget::Charge;
+use crate::error::Refusal;
+use crate::metrics::FunctionKind;
+use crate::module::Function;
 use crate::outgoing::{GivenBack, ReadTicket};
+use crate::resolve::CallRefusal;
 use crate::trace::TraceContext;
 use lightcone_live::BoundQuery;
 use lightcone_live::LiveQuery;
 
 /// One client message, resolved against a version of the module.
 pub(crate) enum Request {
-    /// The arguments are at this place of the payload.
+    /// Of a reducer or procedure. The arguments are at this place of the payload.
     Call {
         request_id: u32,
-        reducer: u32,
-        args: Range<u32>,
-    },
-    /// As [`Request::Call`].
-    Procedure {
-        request_id: u32,
-        procedure: u32,
+        function: Function,
         args: Range<u32>,
     },
     /// In a box: calls are most of what there is, and lists of them are written and read for each payload.
@@ -36,14 +34,15 @@ pub(crate) enum Request {
 pub(crate) enum OtherRequest {
     RejectedCall {
         request_id: u32,
-        message: String,
-        log: String,
+        /// Of what was to be called: a reducer or a procedure.
+        kind: FunctionKind,
+        refusal: CallRefusal,
         function: String,
     },
     Subscribe {
         request_id: u32,
         query_set_id: u32,
-        set: Result<CompiledSet, String>,
+        set: Result<CompiledSet, Refusal>,
         ticket: ReadTicket,
     },
     Unsubscribe {
@@ -54,18 +53,36 @@ pub(crate) enum OtherRequest {
     },
     OneOff {
         request_id: u32,
-        plan: Result<BoundQuery, String>,
+        plan: Result<BoundQuery, Refusal>,
         ticket: ReadTicket,
-    },
-    RejectedProcedure {
-        request_id: u32,
-        message: String,
-        log: String,
-        function: String,
     },
 }
 
 impl Request {
+    /// In the place of a request that was taken.
+    pub const TAKEN: Request = Request::Call {
+        request_id: 0,
+        function: Function {
+            kind: FunctionKind::Reducer,
+            id: 0,
+        },
+        args: 0..0,
+    };
+
+    /// The ticket of a query.
+    pub fn into_ticket(self) -> Option<ReadTicket> {
+        let Request::Other(other) = self else {
+            return None;
+        };
+        match *other {
+            OtherRequest::Subscribe { ticket, .. } | OtherRequest::OneOff { ticket, .. } => {
+                Some(ticket)
+            }
+            OtherRequest::Unsubscribe { ticket, .. } => ticket,
+            OtherRequest::RejectedCall { .. } => None,
+        }
+    }
+
     /// Whether the writer may have to have an index built before it.
     pub fn may_come_back(&self) -> bool {
         let Request::Other(other) = self else {

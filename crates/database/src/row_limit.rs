@@ -4,6 +4,7 @@
 use lightcone_engine::{Datastore, ST_VAR_ID};
 use lightcone_types::Reader;
 
+use crate::error::Refusal;
 use crate::rights::Rights;
 use lightcone_live::BoundQuery;
 
@@ -18,7 +19,7 @@ pub(crate) fn check<'p>(
     datastore: &Datastore,
     rights: Rights,
     queries: impl IntoIterator<Item = &'p BoundQuery>,
-) -> Result<(), String> {
+) -> Result<(), Refusal> {
     let Some(limit) = of(datastore, rights) else {
         return Ok(());
     };
@@ -31,9 +32,9 @@ pub(crate) fn check<'p>(
         (false, _) => Ok(()),
         // How many rows a view has is not for the caller.
         (true, true) => Err(exceeded(limit)),
-        (true, false) => Err(format!(
+        (true, false) => Err(Refusal(format!(
             "Estimated cardinality ({rows} rows) exceeds limit ({limit} rows)"
-        )),
+        ))),
     }
 }
 
@@ -45,8 +46,10 @@ pub(crate) fn of(datastore: &Datastore, rights: Rights) -> Option<u64> {
     }
 }
 
-fn exceeded(limit: u64) -> String {
-    format!("Estimated cardinality exceeds limit ({limit} rows)")
+fn exceeded(limit: u64) -> Refusal {
+    Refusal(format!(
+        "Estimated cardinality exceeds limit ({limit} rows)"
+    ))
 }
 
 /// How many rows a query may find.
@@ -58,7 +61,7 @@ pub(crate) struct FoundRows {
 impl FoundRows {
     /// # Errors
     /// There are more.
-    pub fn check(self, found: u64) -> Result<(), String> {
+    pub fn check(self, found: u64) -> Result<(), Refusal> {
         match self.max {
             Some(max) if found > max => Err(exceeded(max)),
             _ => Ok(()),

@@ -38,9 +38,7 @@ pub(crate) fn check(def: &ModuleDef, owner: Identity) -> Result<(), Error> {
     let mut datastore = Datastore::new();
     datastore.begin();
     datastore.bootstrap();
-    datastore
-        .create_tables(def)
-        .and_then(|()| datastore.create_views(def))
-        .map_err(|error| Error::Other(error.to_string()))?;
+    datastore.create_tables(def)?;
+    datastore.create_views(def)?;
     checked(&datastore, def, owner).map(drop)
 }

@@ -8,7 +8,7 @@ use lightcone_table::{TableView, Tables};
 use lightcone_types::{Identity, TableId};
 
 use crate::budget::{Charge, ClientBudget};
-use crate::error::ReadError;
+use crate::error::{ReadError, Refusal};
 use crate::frozen::{FrozenTable, FrozenTables};
 
 /// What a query keeps beside its result to find it: hash tables of joins. Part of the client's budget.
@@ -71,7 +71,7 @@ impl RunningQuery {
         }
         let mut steps = PIECE_STEPS;
         let progress = self.run.run(&self.tables, &mut steps, visit);
-        let progress = progress.map_err(|error| ReadError::Query(error.to_string()))?;
+        let progress = progress.map_err(|error| Refusal(error.to_string()))?;
         let more = self.run.memory_bytes().saturating_sub(self.charge.bytes());
         if more > 0 {
             self.charge.grow_in(budget, more)?;

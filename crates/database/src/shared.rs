@@ -1,33 +1,66 @@
 //! What all holders of a handle or a connection share with the threads of a database.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, RwLock};
+use std::sync::Arc;
 
-use lightcone_host::{HostConfig, InstanceAccounts};
+use lightcone_host::HostConfig;
+use lightcone_log::LogOffset;
 use lightcone_types::Identity;
+use parking_lot::RwLock;
 use tokio::sync::{oneshot, Semaphore};
 
 use crate::budget::ClientBudget;
 use crate::calls::CallError;
 use crate::environment::Environment;
-use crate::inbox::{Inbox, Notice};
+use crate::inbox::{Inbox, Input};
+use crate::inbox_capacity::{Closed, InboxPermit};
 use crate::metrics::Metrics;
 use crate::module::Module;
 use crate::module_log::ModuleLog;
 use crate::options::DatabaseOptions;
+use crate::outbox::Outbox;
 use crate::peer::ConnectionNumber;
 use crate::procedures::{ImmediateQueue, Procedures};
-use crate::reads::{Job, Owner, NO_CLIENT};
+use crate::reads::{Job, Owner, Waited, Work, NO_CLIENT};
+use crate::replies::Waiter;
 use crate::rights::Rights;
 use crate::status::{SnapshotGate, Status, FAILED_TEXT};
 
 /// Queries at a time that have no permit of the database, and that the writer is asked about whether they need one.
 const FIRST_TRIES_MAX: usize = 16;
 
+/// What a database has before its program is loaded.
+pub(crate) struct Ground {
+    pub options: DatabaseOptions,
+    pub log: Arc<ModuleLog>,
+    immediate: Arc<ImmediateQueue>,
+    /// For the instances of the running database that are not for procedures.
+    pub config: HostConfig,
+}
+
+impl Ground {
+    pub fn new(options: DatabaseOptions) -> Ground {
+        let log = Arc::new(ModuleLog::of(&options));
+        let immediate = ImmediateQueue::new(&options.limits);
+        let config = HostConfig {
+            immediate: Some(immediate.clone()),
+            ..options.host_config(log.clone())
+        };
+        Ground {
+            options,
+            log,
+            immediate,
+            config,
+        }
+    }
+}
+
 pub(crate) struct Shared {
     pub options: DatabaseOptions,
     pub log: Arc<ModuleLog>,
     pub inbox: Arc<Inbox>,
+    /// What waits for the disk.
+    pub outbox: Arc<Outbox>,
     pub status: Status,
     pub metrics: Arc<Metrics>,
     pub snapshots: SnapshotGate,
@@ -35,8 +68,8 @@ pub(crate) struct Shared {
     pub procedures: Procedures,
     /// Calls that modules have asked to run right away.
     pub immediate: Arc<ImmediateQueue>,
-    /// What the instances of the module count as that are not for procedures.
-    pub instances: InstanceAccounts,
+    /// For instances of the module that are not for procedures.
+    pub config: HostConfig,
     /// Queries that clients may have under way, until there is an answer; more wait with their clients.
     pub reads: Arc<Semaphore>,
     /// Queries that are tried on the writer while others have all of these.
@@ -50,15 +83,20 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    /// All before `durable_offset` is durable.
     pub fn new(
-        options: DatabaseOptions,
-        log: Arc<ModuleLog>,
-        immediate: Arc<ImmediateQueue>,
-        instances: InstanceAccounts,
+        ground: Ground,
         inbox: Inbox,
+        durable_offset: LogOffset,
         module: Arc<Module>,
         metrics: Metrics,
     ) -> Shared {
+        let Ground {
+            options,
+            log,
+            immediate,
+            config,
+        } = ground;
         let inbox = Arc::new(inbox);
         immediate.connect(&inbox);
         Shared {
@@ -66,7 +104,8 @@ impl Shared {
             inbox,
             procedures: Procedures::new(&options),
             immediate,
-            instances,
+            config,
+            outbox: Arc::new(Outbox::new(durable_offset)),
             status: Status::new(),
             metrics: Arc::new(metrics),
             snapshots: SnapshotGate::default(),
@@ -88,32 +127,20 @@ impl Shared {
         &*self.options.commons.environment
     }
 
-    pub fn host_config(&self) -> HostConfig {
-        let (log, immediate) = (self.log.clone(), self.immediate.clone());
-        self.options
-            .live_config(log, immediate, self.instances.clone())
-    }
-
-    /// The same for instances of calls beside the writer.
+    /// For instances of calls beside the writer.
     pub fn procedure_config(&self) -> HostConfig {
         HostConfig {
             accounts: self.procedures.accounts.clone(),
-            ..self.host_config()
+            ..self.config.clone()
         }
     }
 
     pub fn module(&self) -> Arc<Module> {
-        let module = self.module.read();
-        module
-            .expect("no code panics while it holds the module")
-            .clone()
+        self.module.read().clone()
     }
 
     pub fn set_module(&self, module: Arc<Module>) {
-        *self
-            .module
-            .write()
-            .expect("no code panics while it holds the module") = module;
+        *self.module.write() = module;
     }
 
     /// All for the owner, whatever he was granted.
@@ -142,6 +169,18 @@ impl Shared {
         self.options.commons.reads.push(owner, job);
     }
 
+    /// The same for work whose result he waits for, for as long as a read may take.
+    pub fn read_for<W: Work + 'static>(
+        &self,
+        client: &Arc<ClientBudget>,
+        work: W,
+    ) -> oneshot::Receiver<W::Reply> {
+        let time_max = self.options.limits.read_time_max;
+        let (job, reply) = Waited::new(work, client, time_max, &self.metrics);
+        self.read(client, Box::new(job));
+        reply
+    }
+
     /// The same for work that is no client's.
     pub fn read_for_no_client(&self, job: Box<dyn Job>) {
         let owner = Owner {
@@ -154,7 +193,22 @@ impl Shared {
     /// A thread of the database ended because of a bug: the writer is to end too.
     pub fn fail(&self) {
         // A writer that has ended need not be told.
-        let _ = self.inbox.notice(Notice::Failed);
+        let _ = self.inbox.send(Input::Failed);
+    }
+
+    /// Asks the writer for something, and waits for the answer.
+    ///
+    /// # Errors
+    /// There will be none.
+    pub async fn ask<R>(
+        &self,
+        permit: Option<InboxPermit>,
+        confirmed: bool,
+        command: impl FnOnce(Waiter<R>) -> Input,
+    ) -> Result<R, Closed> {
+        let (waiter, answer) = Waiter::new(permit, confirmed);
+        self.inbox.send(command(waiter))?;
+        answer.await.map_err(|_| Closed)
     }
 
     /// What a caller gets who got no answer.

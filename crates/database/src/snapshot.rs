@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use lightcone_engine::DatastoreSnapshot;
 use lightcone_log::{Log, LogOffset, LogWriter, ProposeError};
-use lightcone_snapshot::{SnapshotError, SnapshotStore};
+use lightcone_snapshot::SnapshotError;
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::inbox::Notice;
+use crate::inbox::Input;
 use crate::shared::Shared;
 
 /// A snapshot for which the disk has no room is tried again after this share of the log that makes one due.
@@ -74,6 +74,9 @@ impl SnapshotJob {
     pub fn run(mut self) {
         let shared = self.shared.clone();
         let _busy = shared.snapshots.hold();
+        if shared.snapshots.is_cancelled() {
+            return;
+        }
         match self.write() {
             Ok(Written::Whole { log_needed_from }) => {
                 if let Some(oldest) = log_needed_from {
@@ -112,8 +115,7 @@ fn write(
     let (options, database) = (&shared.options, shared.options.identity);
     let kept = options.limits.snapshots_kept;
     let started = shared.environment().instant();
-    let directory = options.directory.join("snapshots");
-    let store = SnapshotStore::open_on(options.storage.clone(), &directory)?.keeping(kept);
+    let store = options.snapshots()?.keeping(kept);
     let mut found_room = true;
     let written = snapshot.write_while(&store, next_offset, || {
         found_room = options.disk.has_room_for(0);
@@ -188,7 +190,7 @@ fn not_written(shared: &Shared, error: &dyn std::fmt::Display) {
 impl Drop for SnapshotJob {
     fn drop(&mut self) {
         // A writer that has stopped takes no more snapshots.
-        let _ = self.shared.inbox.notice(Notice::SnapshotDone {
+        let _ = self.shared.inbox.send(Input::SnapshotDone {
             log_bytes: self.log_bytes,
         });
     }

@@ -8,16 +8,16 @@ use std::sync::Arc;
 
 use lightcone_query::{compile_postgresql, compile_statement, ParameterText, Statement, WritePlan};
 use lightcone_types::{AlgebraicType, Identity, ProductType};
-use tokio::sync::{oneshot, OwnedSemaphorePermit};
+use tokio::sync::OwnedSemaphorePermit;
 
-use self::rows::{RowsJob, RowsOf};
+use self::rows::RowsOf;
 use crate::budget::{ClientBudget, HeldBytes, Holder};
 use crate::calls::Caller;
 use crate::decode::COMPILED_HERE_BYTES_MAX;
-use crate::error::SqlError;
+use crate::error::{Refusal, SqlError};
 use crate::evaluate::Source;
 use crate::handle::DatabaseHandle;
-use crate::inbox::{Command, FoundQuery, HttpQuery, HttpWrite, QueryTurn, SqlStats};
+use crate::inbox::{FoundQuery, HttpQuery, HttpWrite, Input, QueryTurn, SqlStats};
 use crate::reads::Once;
 use crate::rights::Rights;
 use lightcone_live::BoundQuery;
@@ -47,6 +47,7 @@ impl SqlOutcome {
 }
 
 /// What a client asks for.
+#[derive(Default)]
 struct Asks {
     text: String,
     /// The answer waits until what it was computed from is durable.
@@ -84,8 +85,7 @@ impl DatabaseHandle {
         let statement = Asks {
             text,
             confirmed,
-            only_reads: false,
-            is_postgresql: false,
+            ..Asks::default()
         };
         self.run(&self.holder(), caller, statement, encoder).await
     }
@@ -105,7 +105,7 @@ impl DatabaseHandle {
             text,
             confirmed,
             only_reads: true,
-            is_postgresql: false,
+            ..Asks::default()
         };
         self.run(&self.holder(), caller, statement, encoder).await
     }
@@ -125,8 +125,8 @@ impl DatabaseHandle {
         let statement = Asks {
             text,
             confirmed,
-            only_reads: false,
             is_postgresql: true,
+            ..Asks::default()
         };
         self.run(holder, caller, statement, encoder).await
     }
@@ -216,8 +216,7 @@ impl DatabaseHandle {
             let asks = rights.caller(identity);
             let statement = match is_postgresql {
                 true => compile_postgresql(&text, &module.catalog, &asks).map_err(not_compiled)?,
-                false => compile_statement(&text, &module.catalog, &asks)
-                    .map_err(|error| SqlError::Query(error.to_string()))?,
+                false => compile_statement(&text, &module.catalog, &asks).map_err(Refusal::from)?,
             };
             if only_reads && matches!(statement, Statement::Write(_)) {
                 return Err(SqlError::Writes);
@@ -273,14 +272,10 @@ impl DatabaseHandle {
         let mut read = Vec::with_capacity(plans.len());
         for (plan, source) in plans.into_iter().zip(sources) {
             let columns = plan.output_type();
-            let (sender, rows) = oneshot::channel();
-            let rows_of = RowsOf::new(plan, source, encoder(), budget);
-            let time_max = shared.options.limits.read_time_max;
-            let job = RowsJob::new(rows_of, time_max, shared.metrics.clone(), sender);
-            shared.read(budget, Box::new(job));
-            let rows = rows
-                .await
-                .map_err(|_| SqlError::Database("evaluating the query failed".to_owned()))??;
+            let rows = RowsOf::new(plan, source, encoder(), budget);
+            let rows = shared.read_for(budget, rows).await;
+            let failed = |_| SqlError::Database("evaluating the query failed".to_owned());
+            let rows = rows.map_err(failed)??;
             read.push((columns, rows));
         }
         drop((ticket, held));
@@ -290,7 +285,7 @@ impl DatabaseHandle {
 
 fn not_compiled(error: lightcone_query::SqlError) -> SqlError {
     match error.is_final() {
-        true => SqlError::Query(error.to_string()),
+        true => Refusal::from(error).into(),
         false => SqlError::NotCompiled(error.to_string()),
     }
 }
@@ -304,7 +299,7 @@ fn permitted(
     match statement {
         Statement::Write(_) if !rights.writes_rows() => {
             let refusal = lightcone_query::SqlError::NotAuthorized(identity);
-            Err(SqlError::Query(refusal.to_string()))
+            Err(Refusal::from(refusal).into())
         }
         statement => Ok(statement),
     }
@@ -346,19 +341,13 @@ impl DatabaseHandle {
         bytes: usize,
     ) -> Result<SqlStats, SqlError> {
         let permit = self.shared.inbox.capacity.permit(bytes).await?;
-        let (reply, result) = oneshot::channel();
-        let command = Command::Write {
-            permit,
-            write: HttpWrite {
-                caller,
-                connection_id: self.new_connection_id(),
-                plan,
-            },
-            confirmed,
-            reply,
+        let write = HttpWrite {
+            caller,
+            connection_id: self.new_connection_id(),
+            plan,
         };
-        self.shared.inbox.command(command)?;
-        result.await.map_err(|_| SqlError::ModuleGone)?
+        let write = |waiter| Input::Write(write, waiter);
+        self.shared.ask(Some(permit), confirmed, write).await?
     }
 
     /// Finds the rows of a statement, with a permit if these are still to be looked for. Statements of all clients take turns
@@ -397,19 +386,13 @@ impl DatabaseHandle {
     ) -> Result<FoundQuery, SqlError> {
         let shared = &self.shared;
         let permit = shared.inbox.capacity.permit(bytes).await?;
-        let (reply, result) = oneshot::channel();
-        let command = Command::Query {
-            permit,
-            query: HttpQuery {
-                caller,
-                connection_id: self.new_connection_id(),
-                plans,
-                turn,
-            },
-            confirmed,
-            reply,
+        let query = HttpQuery {
+            caller,
+            connection_id: self.new_connection_id(),
+            plans,
+            turn,
         };
-        shared.inbox.command(command)?;
-        result.await.map_err(|_| SqlError::ModuleGone)?
+        let query = |waiter| Input::Query(query, waiter);
+        shared.ask(Some(permit), confirmed, query).await?
     }
 }

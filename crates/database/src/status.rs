@@ -2,18 +2,17 @@
 //! counted.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
-use lightcone_log::{LogError, LogFeed, LogOffset, LogWriterStats};
-use tokio::sync::{watch, Semaphore};
+use lightcone_log::{LogError, LogFeed, LogWriter};
+use parking_lot::{Mutex, MutexGuard};
+use tokio::sync::Semaphore;
 
 use crate::migration_progress::{MigrationProgress, Rehearsals};
 
 /// What clients of a database are told that ends because of a bug.
 pub(crate) const FAILED_TEXT: &str = "the database failed and restarts [LC0308]";
-
-/// Reads the log's statistics.
-pub(crate) type LogStats = Arc<dyn Fn() -> LogWriterStats + Send + Sync>;
 
 /// Counters since the database was opened.
 #[derive(Clone, Copy, Debug, Default)]
@@ -49,51 +48,12 @@ impl DatabaseStats {
     }
 }
 
-/// What the log has counted.
-enum LogCounted {
-    Running(LogStats),
-    /// It is about to end, and is to be let go of: so much it had counted.
-    Ended(LogWriterStats),
-}
-
-/// What of the log is durable.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Durable {
-    /// All transactions before this one are.
-    pub next_offset: LogOffset,
-    /// The log has failed, and no more ever will be.
-    pub failed: Option<Arc<str>>,
-}
-
-impl Durable {
-    /// Waits until all transactions before this one are durable.
-    ///
-    /// # Errors
-    /// They never will be.
-    pub async fn wait(
-        mut durable: watch::Receiver<Durable>,
-        offset: LogOffset,
-    ) -> Result<(), Arc<str>> {
-        let known = durable
-            .wait_for(|durable| durable.next_offset >= offset || durable.failed.is_some())
-            .await;
-        match known {
-            Ok(durable) if durable.next_offset >= offset => Ok(()),
-            Ok(durable) => Err(durable.failed.clone().unwrap_or_else(|| FAILED_TEXT.into())),
-            Err(_) => Err(FAILED_TEXT.into()),
-        }
-    }
-}
-
 /// Set by the threads of a database, read by all others.
 pub(crate) struct Status {
     /// Committed since the database was opened.
     pub transactions: AtomicU64,
     pub fanout: Arc<FanoutStats>,
-    log: Mutex<LogCounted>,
-    feed: OnceLock<LogFeed>,
-    /// What of the log is durable, for those who wait for it outside of fan-out.
-    pub durable: watch::Sender<Durable>,
+    log: OnceLock<Arc<LogWriter>>,
     read_only: OnceLock<ReadOnly>,
     /// The database ends because it was asked to.
     is_stopping: AtomicBool,
@@ -127,7 +87,12 @@ impl SnapshotGate {
 
     /// Waits until no snapshot is being written, and keeps it so.
     pub fn hold(&self) -> MutexGuard<'_, ()> {
-        self.busy.lock().unwrap_or_else(PoisonError::into_inner)
+        self.busy.lock()
+    }
+
+    /// The same for so long.
+    pub fn hold_within(&self, time: Duration) -> Option<MutexGuard<'_, ()>> {
+        self.busy.try_lock_for(time)
     }
 }
 
@@ -153,9 +118,7 @@ impl Status {
         Status {
             transactions: AtomicU64::new(0),
             fanout: Arc::default(),
-            log: Mutex::new(LogCounted::Ended(LogWriterStats::default())),
-            feed: OnceLock::new(),
-            durable: watch::Sender::default(),
+            log: OnceLock::new(),
             read_only: OnceLock::new(),
             is_stopping: AtomicBool::new(false),
             is_updating: AtomicBool::new(false),
@@ -168,6 +131,11 @@ impl Status {
     /// Why the database takes no more writes, if so.
     pub fn read_only(&self) -> Option<String> {
         self.read_only.get().map(|state| state.reason.clone())
+    }
+
+    /// Why what was done will never be durable.
+    pub fn not_durable(&self) -> String {
+        self.read_only().unwrap_or_else(|| FAILED_TEXT.to_owned())
     }
 
     pub fn is_read_only(&self) -> bool {
@@ -214,40 +182,18 @@ impl Status {
         let _ = self.ended.acquire().await;
     }
 
-    fn log(&self) -> MutexGuard<'_, LogCounted> {
-        let log = self.log.lock();
-        log.expect("no code panics while it holds the statistics")
-    }
-
-    pub fn set_log(&self, feed: LogFeed, stats: LogStats) {
-        let _ = self.feed.set(feed);
-        *self.log() = LogCounted::Running(stats);
+    pub fn set_log(&self, log: Arc<LogWriter>) {
+        // There is one.
+        let _ = self.log.set(log);
     }
 
     /// The log for readers, also when it has ended.
     pub fn feed(&self) -> Option<&LogFeed> {
-        self.feed.get()
-    }
-
-    /// Lets go of the log, which is about to end.
-    pub fn forget_log(&self) {
-        let stats = LogWriterStats {
-            queue_bytes: 0,
-            ..self.log_stats()
-        };
-        *self.log() = LogCounted::Ended(stats);
-    }
-
-    fn log_stats(&self) -> LogWriterStats {
-        let read = match &*self.log() {
-            LogCounted::Running(read) => read.clone(),
-            LogCounted::Ended(stats) => return *stats,
-        };
-        read()
+        self.log.get().map(|log| log.feed())
     }
 
     pub fn stats(&self) -> DatabaseStats {
-        let log = self.log_stats();
+        let log = self.log.get().map(|log| log.stats()).unwrap_or_default();
         let fanout = &self.fanout;
         DatabaseStats {
             transactions: self.transactions.load(Ordering::Relaxed),

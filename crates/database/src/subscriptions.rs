@@ -14,15 +14,14 @@ use smallvec::SmallVec;
 
 use crate::evaluate::row_size;
 use crate::live_shapes::{LiveShape, LiveShapes, QUERIES_LOOKED_AT_MAX, SHAPES_LISTED_MAX};
-use crate::peer::ConnectionNumber;
+use crate::peer::{ConnectionNumber, SetKey};
 use lightcone_live::{LiveQuery, QueryKey};
 use lightcone_live::{Places, QueryIndex, QueryShape, Router};
 
 /// One live query set's reference to a query.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Subscriber {
-    connection: ConnectionNumber,
-    query_set_id: u32,
+    set: SetKey,
     /// Where the query stands in the set.
     place: u32,
 }
@@ -66,8 +65,7 @@ pub(crate) struct Subscriptions {
     free: Vec<QueryIndex>,
     by_key: HashMap<Arc<QueryKey>, QueryIndex>,
     tables: FxHashMap<TableId, TableQueries>,
-    /// By connection and the id that the client chose.
-    sets: HashMap<(ConnectionNumber, u32), Vec<Member>>,
+    sets: HashMap<SetKey, Vec<Member>>,
     sets_of: FxHashMap<ConnectionNumber, HashSet<u32>>,
     scratch: Scratch,
 }
@@ -127,8 +125,7 @@ const ROW_EXTRA_BYTES: usize = 8;
 /// One entry to be sent: sorted, these are the messages.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Target {
-    connection: ConnectionNumber,
-    query_set_id: u32,
+    set: SetKey,
     table: TableId,
     hit: u32,
 }
@@ -152,12 +149,8 @@ pub(crate) trait Receivers {
 }
 
 impl Subscriptions {
-    pub fn subscribe(
-        &mut self,
-        connection: ConnectionNumber,
-        query_set_id: u32,
-        queries: &[Arc<LiveQuery>],
-    ) {
+    pub fn subscribe(&mut self, key: SetKey, queries: &[Arc<LiveQuery>]) {
+        let connection = key.connection;
         let mut set = Vec::with_capacity(queries.len());
         for query in queries {
             let index = match self.by_key.get(&query.key) {
@@ -167,8 +160,7 @@ impl Subscriptions {
             let subscribers = &mut self.query_mut(index).subscribers;
             let place = subscribers.len() as u32;
             subscribers.push(Subscriber {
-                connection,
-                query_set_id,
+                set: key,
                 place: set.len() as u32,
             });
             set.push(Member {
@@ -176,29 +168,26 @@ impl Subscriptions {
                 place,
             });
         }
-        self.sets.insert((connection, query_set_id), set);
-        self.sets_of
-            .entry(connection)
-            .or_default()
-            .insert(query_set_id);
+        self.sets.insert(key, set);
+        self.sets_of.entry(connection).or_default().insert(key.id);
     }
 
     /// Drops all query sets of a connection that is gone.
     pub fn unsubscribe_all(&mut self, connection: ConnectionNumber) {
-        for query_set_id in self.sets_of.remove(&connection).unwrap_or_default() {
-            self.unsubscribe(connection, query_set_id);
+        for id in self.sets_of.remove(&connection).unwrap_or_default() {
+            self.unsubscribe(SetKey { connection, id });
         }
     }
 
     /// Takes as long as the set is large, however many others have the same queries.
-    pub fn unsubscribe(&mut self, connection: ConnectionNumber, query_set_id: u32) {
-        let Some(mut set) = self.sets.remove(&(connection, query_set_id)) else {
+    pub fn unsubscribe(&mut self, key: SetKey) {
+        let Some(mut set) = self.sets.remove(&key) else {
             return;
         };
-        if let Some(sets) = self.sets_of.get_mut(&connection) {
-            sets.remove(&query_set_id);
+        if let Some(sets) = self.sets_of.get_mut(&key.connection) {
+            sets.remove(&key.id);
             if sets.is_empty() {
-                self.sets_of.remove(&connection);
+                self.sets_of.remove(&key.connection);
             }
         }
         while let Some(member) = set.pop() {
@@ -210,11 +199,10 @@ impl Subscriptions {
             }
             // The one that took the place of the removed one is told so.
             if let Some(moved) = moved {
-                let key = (moved.connection, moved.query_set_id);
                 // Two texts of a set may be one query.
-                let set = match key == (connection, query_set_id) {
+                let set = match moved.set == key {
                     true => Some(&mut set),
-                    false => self.sets.get_mut(&key),
+                    false => self.sets.get_mut(&moved.set),
                 };
                 let its = set.and_then(|set| set.get_mut(moved.place as usize));
                 its.expect("subscribers are members of their sets").place = member.place;
@@ -388,7 +376,7 @@ impl Subscriptions {
         let mut of_connections = FxHashMap::<ConnectionNumber, usize>::default();
         for hit in hits.iter().filter(|hit| !hit.muted) {
             for subscriber in subscribers(hit) {
-                *of_connections.entry(subscriber.connection).or_default() += hit.bytes;
+                *of_connections.entry(subscriber.set.connection).or_default() += hit.bytes;
             }
         }
         for (connection, bytes) in of_connections {
@@ -399,10 +387,8 @@ impl Subscriptions {
         }
         let mut left = 0;
         for hit in hits.iter_mut().filter(|hit| !hit.muted) {
-            if subscribers(hit)
-                .iter()
-                .all(|s| over.contains(&s.connection))
-            {
+            let mut subscribers = subscribers(hit).iter();
+            if subscribers.all(|s| over.contains(&s.set.connection)) {
                 hit.muted = true;
                 (hit.inserts, hit.deletes) = Default::default();
             } else {
@@ -437,10 +423,9 @@ impl Subscriptions {
             let subscribers = query.subscribers.iter();
             targets.extend(
                 subscribers
-                    .filter(|s| over.is_empty() || !over.contains(&s.connection))
+                    .filter(|s| over.is_empty() || !over.contains(&s.set.connection))
                     .map(|subscriber| Target {
-                        connection: subscriber.connection,
-                        query_set_id: subscriber.query_set_id,
+                        set: subscriber.set,
                         table: id,
                         hit: number as u32,
                     }),
@@ -458,8 +443,8 @@ impl Subscriptions {
     ) {
         let mut before: &[Target] = &[];
         let mut set_count = 0;
-        for of_connection in targets.chunk_by(|a, b| a.connection == b.connection) {
-            let connection = of_connection[0].connection;
+        for of_connection in targets.chunk_by(|a, b| a.set.connection == b.set.connection) {
+            let connection = of_connection[0].set.connection;
             let is_as_before = is_same(before, of_connection);
             if !is_as_before {
                 let entries = of_connection.iter();
@@ -473,7 +458,7 @@ impl Subscriptions {
                 }
                 sets.clear();
                 set_count = 0;
-                for of_set in of_connection.chunk_by(|a, b| a.query_set_id == b.query_set_id) {
+                for of_set in of_connection.chunk_by(|a, b| a.set == b.set) {
                     set_count += 1;
                     self.write_set(hits, of_set, sets);
                 }
@@ -499,7 +484,7 @@ impl Subscriptions {
     /// One `QuerySetUpdate`: the set's id and its tables, each with one entry per query (05 §7.4).
     fn write_set(&self, hits: &[Hit], targets: &[Target], out: &mut Vec<u8>) {
         use lightcone_types::Encode;
-        targets[0].query_set_id.encode(out);
+        targets[0].set.id.encode(out);
         let tables = targets.chunk_by(|a, b| a.table == b.table);
         (tables.clone().count() as u32).encode(out);
         for of_table in tables {
@@ -514,7 +499,7 @@ impl Subscriptions {
 
 /// Whether two connections get the same.
 fn is_same(one: &[Target], other: &[Target]) -> bool {
-    let content = |target: &Target| (target.query_set_id, target.table, target.hit);
+    let content = |target: &Target| (target.set.id, target.table, target.hit);
     one.len() == other.len() && one.iter().map(content).eq(other.iter().map(content))
 }
 
@@ -557,25 +542,15 @@ impl Hit {
         } = self;
         encoded.clear();
         // Lists beyond 4 GiB cannot be: no connection has room for them, so they are muted.
-        if table.is_event {
-            let mut list = event_rows(encoded);
-            inserts
-                .iter()
-                .for_each(|position| list.push(deltas.row(&ops[*position as usize])));
-            list.finish().expect("a transaction's rows fit a list");
-            return;
-        }
-        let mut entry = persistent_rows(encoded);
-        if !inserts.is_empty() {
-            entry
-                .inserts(table.row_size, rows_at(table, inserts, deltas, ops))
-                .expect("a transaction's rows fit a list");
-        }
-        if !deletes.is_empty() {
-            entry
-                .deletes(table.row_size, rows_at(table, deletes, deltas, ops))
-                .expect("a transaction's rows fit a list");
-        }
+        let inserts = rows_at(table, inserts, deltas, ops);
+        let written = match table.is_event {
+            true => event_rows(encoded, table.row_size, inserts),
+            false => {
+                let deletes = rows_at(table, deletes, deltas, ops);
+                persistent_rows(encoded, table.row_size, inserts, deletes)
+            }
+        };
+        written.expect("a transaction's rows fit a list");
     }
 }
 

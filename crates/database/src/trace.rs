@@ -73,35 +73,32 @@ pub(crate) struct Traced {
 
 impl Traced {
     /// A part of the call.
-    pub fn tell(
+    pub fn tell(&self, name: SpanName, time: (Timestamp, Timestamp), error: Option<String>) {
+        let ids = (self.tracer.span_id(), Some(self.context.span_id));
+        self.tell_span(name, ids, time, error);
+    }
+
+    /// The call itself, where it is the trace's first span.
+    pub fn tell_whole(&self, name: SpanName, time: (Timestamp, Timestamp)) {
+        self.tell_span(name, (self.context.span_id, None), time, None);
+    }
+
+    fn tell_span(
         &self,
         name: SpanName,
+        (span_id, parent): (u64, Option<u64>),
         (started, ended): (Timestamp, Timestamp),
         error: Option<String>,
     ) {
         self.tracer.tell(Span {
             trace_id: self.context.trace_id,
-            span_id: self.tracer.span_id(),
-            parent: Some(self.context.span_id),
+            span_id,
+            parent,
             name,
             database: Some(self.database),
             started,
             ended,
             error: error.map(shortened),
-        });
-    }
-
-    /// The call itself, where it is the trace's first span.
-    pub fn tell_whole(&self, name: SpanName, (started, ended): (Timestamp, Timestamp)) {
-        self.tracer.tell(Span {
-            trace_id: self.context.trace_id,
-            span_id: self.context.span_id,
-            parent: None,
-            name,
-            database: Some(self.database),
-            started,
-            ended,
-            error: None,
         });
     }
 }

@@ -12,13 +12,13 @@ use tokio::sync::oneshot;
 
 use crate::error::{Error, UpdateError};
 use crate::handle::DatabaseHandle;
-use crate::inbox::{Command, TableRows};
+use crate::inbox::{Input, TableRows};
 use crate::loads::Purpose;
 use crate::migration::PlannedMigration;
 use crate::migration_progress::MigrationStatus;
 use crate::module::{Program, ProgramBytes};
-use crate::no_schedules;
 use crate::options::HostKind;
+use crate::replies::Waiter;
 use crate::rules;
 
 /// What publishing to a running database did.
@@ -136,7 +136,7 @@ impl UpdatePlan {
         if migration.keeps_schema(&self.old, &self.new) {
             return Ok(());
         }
-        rules::check(&self.new, owner).map_err(|error| UpdateError::Refused(error.to_string()))
+        Ok(rules::check(&self.new, owner)?)
     }
 }
 
@@ -230,16 +230,9 @@ impl DatabaseHandle {
     /// # Errors
     /// The database ends.
     pub async fn table_rows(&self) -> Result<Vec<TableRows>, UpdateError> {
-        let inbox = &self.shared.inbox;
-        let permit = inbox
-            .capacity
-            .permit(0)
-            .await
-            .map_err(|_| UpdateError::Cancelled)?;
-        let (reply, rows) = oneshot::channel();
-        let sent = inbox.command(Command::TableRows { permit, reply });
-        sent.map_err(|_| UpdateError::Cancelled)?;
-        rows.await.map_err(|_| UpdateError::Cancelled)
+        let permit = self.shared.inbox.capacity.permit(0).await?;
+        let rows = self.shared.ask(Some(permit), false, Input::TableRows);
+        Ok(rows.await?)
     }
 
     /// What the migration that runs does, and how the last one ended since the database was opened.
@@ -301,29 +294,20 @@ impl DatabaseHandle {
         policy: Policy,
     ) -> Result<Begun, UpdateError> {
         let (prepared, plan, from) = self.planned(prepared, policy).await?;
-        let is_backfill = plan.is_backfill();
-        let (program, planned) = (prepared.0, PlannedMigration { plan, from });
-        let (reply, result) = oneshot::channel();
-        let (ended, end) = oneshot::channel();
-        let command = match is_backfill {
-            true => Command::Backfill {
-                program,
-                planned,
-                begun: reply,
-                ended,
-            },
-            false => Command::Replace {
-                program,
-                planned,
-                reply,
-            },
+        let (ended, end) = match plan.is_backfill() {
+            true => Some(Waiter::new(None, true)).unzip(),
+            false => (None, None),
         };
-        let sent = self.shared.inbox.command(command);
-        sent.map_err(|_| UpdateError::Cancelled)?;
-        result.await.map_err(|_| UpdateError::Cancelled)??;
-        Ok(match is_backfill {
-            true => Begun::Backfill(BackfillEnd(end)),
-            false => Begun::Ended,
+        let publish = |waiter| Input::Publish {
+            program: prepared.0,
+            planned: PlannedMigration { plan, from },
+            waiter,
+            ended,
+        };
+        self.shared.ask(None, true, publish).await??;
+        Ok(match end {
+            Some(end) => Begun::Backfill(BackfillEnd(end)),
+            None => Begun::Ended,
         })
     }
 
@@ -358,8 +342,8 @@ impl DatabaseHandle {
         if !migration.is_backfill() && tables.all(|table| table.schedule.is_none()) {
             return Ok(());
         }
-        let options = &self.shared.options;
-        no_schedules::set(&*options.storage, &options.directory, false).map_err(|error| {
+        let noted = self.shared.options.note_no_schedules(false);
+        noted.map_err(|error| {
             UpdateError::Database(format!("cannot note that calls may be planned: {error}"))
         })
     }

@@ -4,7 +4,6 @@ mod alarm;
 mod answers;
 mod backfill;
 mod calls;
-mod idle;
 mod indexes;
 mod lifecycle;
 mod maintenance;
@@ -27,28 +26,30 @@ mod windows;
 
 use std::sync::mpsc::{Receiver, SyncSender};
 use std::sync::Arc;
+use std::time::Instant;
 
-use lightcone_engine::Datastore;
+use lightcone_engine::{Datastore, DatastoreError};
 use lightcone_log::{LogOffset, LogWriter};
 use lightcone_types::Timestamp;
-use tokio::sync::{mpsc, oneshot};
+use parking_lot::Mutex;
+use tokio::sync::mpsc;
 
 pub(crate) use self::state::WriterState;
 use self::state::{Client, QuerySet};
-use crate::error::{ConnectError, NotDurable};
+use crate::error::NotDurable;
 use crate::events::{Batch, Event, FanoutItem};
+use crate::fanout::Fanout;
 use crate::guest::Guest;
-use crate::held::Held;
-use crate::inbox::{Command, InboxItem, Notice};
-use crate::inbox_capacity::InboxPermit;
+use crate::inbox::Input;
 use crate::metrics::QueryKind;
 use crate::module::Module;
 use crate::procedures::Origin;
+use crate::replies::Waiter;
 use crate::shared::Shared;
 use crate::trace::Traced;
 
-/// Items taken from the inbox at a time.
-const ITEMS_PER_ROUND_MAX: usize = 1024;
+/// Inputs taken from the inbox at a time.
+const INPUTS_PER_ROUND_MAX: usize = 1024;
 /// A round is cut when its log records, deltas or events pass these bounds, so that results do not wait for it.
 const ROUND_RECORD_BYTES_MAX: usize = 1 << 20;
 const ROUND_DELTA_BYTES_MAX: usize = 16 << 20;
@@ -56,14 +57,15 @@ const ROUND_EVENTS_MAX: usize = 4096;
 
 pub(crate) struct Writer {
     pub shared: Arc<Shared>,
-    pub inbox: mpsc::UnboundedReceiver<InboxItem>,
+    pub inbox: mpsc::UnboundedReceiver<Input>,
     pub datastore: Datastore,
     pub guest: Guest,
     pub module: Arc<Module>,
     pub committer: Arc<LogWriter>,
     pub fanout: SyncSender<FanoutItem>,
+    /// What works off that queue.
+    pub fanout_machine: Arc<Mutex<Fanout>>,
     pub used_batches: Receiver<Box<Batch>>,
-    pub held: Arc<Held>,
     /// Offset of the next transaction.
     pub next_offset: LogOffset,
     /// Offset of the first transaction that the log does not have yet.
@@ -81,22 +83,22 @@ impl Writer {
         self.run_schedules();
         self.tend_backfill();
         self.set_alarm();
-        let mut items = Vec::with_capacity(ITEMS_PER_ROUND_MAX);
+        let mut inputs = Vec::with_capacity(INPUTS_PER_ROUND_MAX);
         while self.state.stop.is_none() && !self.state.failed {
             let received = self
                 .inbox
-                .blocking_recv_many(&mut items, ITEMS_PER_ROUND_MAX);
+                .blocking_recv_many(&mut inputs, INPUTS_PER_ROUND_MAX);
             if received == 0 {
                 break;
             }
             self.begin_round();
             self.notice_failed_log();
-            for item in items.drain(..) {
+            for input in inputs.drain(..) {
                 // Who waits for what is dropped hears that the database is gone.
                 if self.state.failed {
                     continue;
                 }
-                self.item(item);
+                self.input(input);
                 if self.round_is_full() {
                     self.end_round();
                 }
@@ -116,139 +118,76 @@ impl Writer {
         self.stop();
     }
 
-    fn item(&mut self, item: InboxItem) {
-        if !matches!(item, InboxItem::Command(Command::Requests { .. })) {
+    fn input(&mut self, input: Input) {
+        if !matches!(input, Input::Requests { .. }) {
             self.stop_run();
         }
-        self.state.has_worked |= !matches!(item, InboxItem::Notice(Notice::AlarmDue));
-        match item {
-            InboxItem::Command(command) => self.command(command),
-            InboxItem::Notice(notice) => self.notice(notice),
-        }
-    }
-
-    fn command(&mut self, command: Command) {
-        match command {
-            Command::Requests {
+        self.state.has_worked |= !matches!(input, Input::AlarmDue);
+        match input {
+            Input::Requests {
                 connection,
                 decoded,
                 place,
             } => {
                 self.requests(connection, decoded, place);
             }
-            Command::Connect {
-                permit,
-                client,
-                reply,
-            } => {
-                let result = self.connect_client(client);
-                // A caller who went away dropped his connection, whose disconnect follows.
-                let _ = reply.send(result.map_err(ConnectError::from));
-                drop(permit);
-            }
-            Command::Disconnect { connection } => self.disconnect_client(connection),
-            Command::Call {
-                permit,
-                call,
-                reply,
-            } => {
-                self.http_call(*call, permit, reply);
-            }
-            Command::HttpRequest {
-                permit,
-                request,
-                reply,
-            } => {
-                self.http_handler(*request, permit, reply);
-            }
+            // A caller who went away dropped his connection, whose disconnect follows.
+            Input::Connect(client, waiter) => self.connect_client(client, waiter),
+            Input::Disconnect { connection } => self.disconnect_client(connection),
+            Input::Call(call, waiter) => self.http_call(*call, waiter),
+            Input::HttpRequest(request, waiter) => self.http_handler(*request, waiter),
             // A caller that has gone meanwhile needs no answer.
-            Command::Query { reply, .. } if reply.is_closed() => {}
-            Command::Query {
-                permit,
-                query,
-                confirmed,
-                reply,
-            } => {
+            Input::Query(_, waiter) if waiter.is_given_up() => {}
+            Input::Query(query, waiter) => {
                 let result = self.timed(QueryKind::Sql, |writer| writer.http_query(query));
-                self.reply_when_durable(confirmed, result, reply, Some(permit));
+                self.answer(waiter, result);
             }
-            Command::Write { reply, .. } if reply.is_closed() => {}
-            Command::Write {
-                permit,
-                write,
-                confirmed,
-                reply,
-            } => {
+            Input::Write(_, waiter) if waiter.is_given_up() => {}
+            Input::Write(write, waiter) => {
                 let result = self.timed(QueryKind::SqlWrite, |writer| writer.http_write(&write));
-                self.reply_when_durable(confirmed, result, reply, Some(permit));
+                self.answer(waiter, result);
             }
-            Command::TableRows { permit, reply } => {
-                // The caller may be gone by now.
-                let _ = reply.send(self.table_rows());
-                drop(permit);
-            }
-            Command::LiveShapes { permit, reply } => {
-                // Fan-out knows. Without it, the caller hears that the database ends.
-                let _ = self.fanout.send(FanoutItem::Shapes(reply));
-                drop(permit);
-            }
+            Input::TableRows(waiter) => waiter.answer(self.table_rows()),
+            // Fan-out knows. Without it, the caller hears that the database ends.
+            Input::LiveShapes(waiter) => drop(self.fanout.send(FanoutItem::Shapes(waiter))),
             // The publisher has given up waiting, and was told that nothing changed.
-            Command::Replace { reply, .. } if reply.is_closed() => {}
-            Command::Replace {
+            Input::Publish { waiter, .. } if waiter.is_given_up() => {}
+            Input::Publish {
                 program,
                 planned,
-                reply,
-            } => {
-                self.shared.status.set_updating(true);
-                let result = self.replace(*program, planned);
-                self.shared.status.set_updating(false);
-                self.reply_when_durable(true, result, reply, None);
-            }
-            Command::Backfill { begun, .. } if begun.is_closed() => {}
-            Command::Backfill {
-                program,
-                planned,
-                begun,
+                waiter,
                 ended,
             } => {
                 self.shared.status.set_updating(true);
-                let result = self.begin_backfill(*program, planned, ended);
+                let result = match ended {
+                    Some(ended) => self.begin_backfill(*program, planned, ended),
+                    None => self.replace(*program, planned),
+                };
                 self.shared.status.set_updating(false);
-                self.reply_when_durable(true, result, begun, None);
+                self.answer(waiter, result);
             }
-            Command::LowerRights { identity, rights } => self.lower_rights(identity, rights),
-            Command::Freeze { permit, reply } => {
+            Input::LowerRights { identity, rights } => self.lower_rights(identity, rights),
+            Input::Freeze(waiter) => {
                 let frozen = self.datastore.snapshot();
-                // The caller may be gone by now.
-                let _ = reply.send((frozen, self.module.def().clone()));
-                drop(permit);
+                waiter.answer((frozen, self.module.def().clone()));
             }
-            Command::Stop(stop) => match &mut self.state.stop {
+            Input::Stop(stop) => match &mut self.state.stop {
                 Some(first) => first.done.extend(stop.done),
                 first => *first = Some(stop),
             },
-        }
-    }
-
-    fn notice(&mut self, notice: Notice) {
-        match notice {
-            Notice::SubscriptionFailed {
-                connection,
-                query_set_id,
-                number,
-            } => self.drop_subscription(connection, query_set_id, number),
-            Notice::AlarmDue => self.alarm_due(),
-            Notice::SnapshotTurn(turn) => self.begin_snapshot(turn),
-            Notice::SnapshotDone { log_bytes } => {
+            Input::SubscriptionFailed { set, number } => self.drop_subscription(set, number),
+            Input::AlarmDue => self.alarm_due(),
+            Input::SnapshotTurn(turn) => self.begin_snapshot(turn),
+            Input::SnapshotDone { log_bytes } => {
                 self.state.snapshot_running = false;
                 self.state.log_bytes_at_snapshot = log_bytes;
             }
-            Notice::IndexBuilt(built) => self.index_built(*built),
-            Notice::Body(body) => self.run_body(*body),
-            Notice::Lease(request) => self.lend_tables(*request),
-            Notice::ProcedureEnded(ended) => self.procedure_ended(*ended),
-            Notice::ImmediateCalls => self.run_immediate_calls(),
-            Notice::Failed => self.state.failed = true,
+            Input::IndexBuilt(built) => self.index_built(*built),
+            Input::Body(body) => self.run_body(*body),
+            Input::Lease(request) => self.lend_tables(*request),
+            Input::ProcedureEnded(ended) => self.procedure_ended(*ended),
+            Input::ImmediateCalls => self.run_immediate_calls(),
+            Input::Failed => self.state.failed = true,
         }
     }
 
@@ -256,34 +195,43 @@ impl Writer {
         self.state.batch.events.push(event);
     }
 
-    /// Answers when all that was committed so far is durable (or at once if `confirmed` is false), and lets go of the place in
-    /// the inbox.
-    fn reply_when_durable<T, E>(
-        &mut self,
-        confirmed: bool,
-        result: Result<T, E>,
-        reply: oneshot::Sender<Result<T, E>>,
-        permit: Option<InboxPermit>,
-    ) where
+    /// Answers when all that was committed so far is durable, or at once if that was not asked for.
+    fn answer<T, E>(&mut self, waiter: Waiter<Result<T, E>>, result: Result<T, E>)
+    where
         T: Send + 'static,
-        E: NotDurable + Send + 'static,
+        E: From<NotDurable> + Send + 'static,
     {
         self.event(Event::Release {
-            confirmed,
+            confirmed: waiter.confirmed,
             action: Box::new(move |durable| {
-                let result = durable.map_err(E::not_durable).and(result);
-                // The caller may be gone by now.
-                let _ = reply.send(result);
-                drop(permit);
+                waiter.answer(durable.map_err(E::from).and(result));
             }),
         });
+    }
+
+    /// Changes tables in a transaction of its own, and tells of it. One that fails is taken back.
+    fn change<T, E: From<DatastoreError>>(
+        &mut self,
+        change: impl FnOnce(&mut Datastore) -> Result<T, E>,
+    ) -> Result<T, E> {
+        self.datastore.begin();
+        match change(&mut self.datastore) {
+            Ok(changed) => {
+                self.commit_and_tell()?;
+                Ok(changed)
+            }
+            Err(error) => {
+                self.datastore.rollback();
+                Err(error)
+            }
+        }
     }
 
     fn now(&self) -> Timestamp {
         self.shared.environment().now()
     }
 
-    fn datastore(&mut self) -> &mut Datastore {
-        &mut self.datastore
+    fn now_instant(&self) -> Instant {
+        self.shared.environment().instant()
     }
 }

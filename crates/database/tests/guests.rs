@@ -9,8 +9,8 @@ use common::requests::until;
 use common::{caller, create, options, OWNER};
 use lightcone_database::{CallArgs, CallError, DatabaseHandle, ShutdownReason};
 use lightcone_host::{
-    HandlerResponse, HostEnv, HostError, InstanceOptions, LoadedModule, ModuleEngine,
-    ModuleInstance, OpenTransaction, ProcedureOutcome, ReducerCall, ReducerOutcome, Transactions,
+    HostEnv, HostError, InstanceOptions, LoadedModule, ModuleEngine, ModuleInstance,
+    OpenTransaction, ProcedureCall, ProcedureOutcome, ReducerCall, ReducerOutcome, Transactions,
 };
 
 /// So long it takes to make an instance.
@@ -72,18 +72,9 @@ impl ModuleInstance for Slow<dyn ModuleInstance> {
     fn call_procedure(
         &mut self,
         transactions: &mut dyn Transactions,
-        call: &ReducerCall<'_>,
+        call: &ProcedureCall<'_>,
     ) -> ProcedureOutcome {
         self.2.call_procedure(transactions, call)
-    }
-
-    fn call_http_handler(
-        &mut self,
-        transactions: &mut dyn Transactions,
-        call: &ReducerCall<'_>,
-        body: &[u8],
-    ) -> ProcedureOutcome<HandlerResponse> {
-        self.2.call_http_handler(transactions, call, body)
     }
 
     fn is_poisoned(&self) -> bool {

@@ -13,8 +13,8 @@ use lightcone_database::{
     ShutdownReason,
 };
 use lightcone_host::{
-    HandlerResponse, HostEnv, HostError, InstanceOptions, LoadedModule, ModuleEngine,
-    ModuleInstance, OpenTransaction, ProcedureOutcome, ReducerCall, ReducerOutcome, Transactions,
+    HostEnv, HostError, InstanceOptions, LoadedModule, ModuleEngine, ModuleInstance,
+    OpenTransaction, ProcedureCall, ProcedureOutcome, ReducerCall, ReducerOutcome, Transactions,
 };
 use lightcone_host_js::JsEngineOptions;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -59,18 +59,9 @@ impl ModuleInstance for Counting<dyn ModuleInstance> {
     fn call_procedure(
         &mut self,
         transactions: &mut dyn Transactions,
-        call: &ReducerCall<'_>,
+        call: &ProcedureCall<'_>,
     ) -> ProcedureOutcome {
         self.1.call_procedure(transactions, call)
-    }
-
-    fn call_http_handler(
-        &mut self,
-        transactions: &mut dyn Transactions,
-        call: &ReducerCall<'_>,
-        body: &[u8],
-    ) -> ProcedureOutcome<HandlerResponse> {
-        self.1.call_http_handler(transactions, call, body)
     }
 
     fn rests(&self) -> bool {

@@ -6,12 +6,12 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::catalog::sequence_row;
 use crate::datastore::Datastore;
-use crate::error::DatastoreError;
+use crate::error::{DatastoreError, Result};
 use crate::record::{put_group, put_group_head, put_varint, GroupKind, TRANSACTION};
 use crate::schedule::ScheduleChange;
 use crate::system::ST_SEQUENCE_ID;
 use crate::table_state::{TableSlot, TableState};
-use crate::transaction::{Change, ChangeKind, NetChange, NetKind, Transaction, RECORD_ROOM_BYTES};
+use crate::transaction::{Change, ChangeKind, NetChange, NetKind, RECORD_ROOM_BYTES};
 
 /// Where commits put their results; reused from batch to batch.
 #[derive(Default)]
@@ -44,7 +44,7 @@ impl Datastore {
     ///
     /// # Errors
     /// As [`seal`](Self::seal).
-    pub fn commit(&mut self, out: &mut CommitOutput) -> Result<bool, DatastoreError> {
+    pub fn commit(&mut self, out: &mut CommitOutput) -> Result<bool> {
         let has_record = self.seal(out)?;
         self.finish(out);
         Ok(has_record)
@@ -55,7 +55,7 @@ impl Datastore {
     ///
     /// # Errors
     /// Its record is too large for the log. It is undone then, and `out` is as before.
-    pub fn seal(&mut self, out: &mut CommitOutput) -> Result<bool, DatastoreError> {
+    pub fn seal(&mut self, out: &mut CommitOutput) -> Result<bool> {
         assert!(self.transaction.open, "an open transaction is sealed");
         self.save_sequences();
         let start = out.records.len();
@@ -122,11 +122,10 @@ impl Datastore {
         };
         let state = self.at(first.slot);
         let (table, layout) = (&state.table, state.table.layout());
-        let is_told = state.is_wanted() || state.schedule.is_some() || table.schema.is_event;
         let (Some(row_bytes), Some(position), false) = (
             layout.fixed_size(),
             table.identity_position(),
-            is_told || state.is_view(),
+            state.is_told() || state.is_view(),
         ) else {
             return false;
         };
@@ -140,7 +139,7 @@ impl Datastore {
             let is_first = change.kind == ChangeKind::Replace
                 && change.slot == first.slot
                 && changes[..place].iter().all(|each| each.row != change.row);
-            let rows = is_first.then(|| (transaction.old(change), table.row(change.row)));
+            let rows = is_first.then(|| (transaction.old(change.old), table.row(change.row)));
             match rows {
                 Some((old, new)) if old != new && index.same_key(layout, old, new) => {
                     records.extend_from_slice(new);
@@ -165,13 +164,10 @@ impl Datastore {
         put_varint(&mut out.records, sealed.group_count as u64);
         out.records.extend_from_slice(&sealed.groups);
         out.net.clear();
-        self.net_change_of(&mut out.net, |state| {
-            let is_told = state.is_wanted() || state.schedule.is_some();
-            !state.is_view() && (is_told || state.table.schema.is_event)
-        });
+        self.net_change_of(&mut out.net, |state| !state.is_view() && state.is_told());
     }
 
-    fn require_record_fits(&self, bytes: usize) -> Result<(), DatastoreError> {
+    fn require_record_fits(&self, bytes: usize) -> Result<()> {
         let bytes_max = self.transaction_bytes_max + RECORD_ROOM_BYTES;
         match bytes > bytes_max {
             true => Err(DatastoreError::RecordTooLarge { bytes, bytes_max }),
@@ -231,7 +227,7 @@ impl Datastore {
         self.net_change(&mut net);
         for item in net.iter().filter(|item| is_wanted(item.table)) {
             let table = &self.at(item.slot).table;
-            let old = (item.kind != NetKind::Insert).then(|| old_row(&self.transaction, item));
+            let old = (item.kind != NetKind::Insert).then(|| self.transaction.old(item.old));
             let new = (item.kind != NetKind::Delete).then(|| table.row(item.new));
             visit(table, old, new);
         }
@@ -299,21 +295,15 @@ impl Datastore {
         let only_inserts = transaction.only_inserts
             || (changes.len() > SMALL_CHANGES && changes.iter().all(is_insert));
         if only_inserts {
-            net.extend(
-                changes
-                    .iter()
-                    .map(|change| self.net_of(change, ChangeKind::Insert))
-                    .map(|n| n.expect("an inserted row is a net insert")),
-            );
+            let inserted = changes.iter();
+            let inserted = inserted.map(|change| self.net_of(change, ChangeKind::Insert));
+            net.extend(inserted.map(|n| n.expect("an inserted row is a net insert")));
         } else if changes.len() <= SMALL_CHANGES {
             for (position, first) in changes.iter().enumerate() {
                 let same = |other: &&Change| other.slot == first.slot && other.row == first.row;
                 if !changes[..position].iter().any(|other| same(&other)) {
-                    let last = changes[position..]
-                        .iter()
-                        .rev()
-                        .find(same)
-                        .expect("the change itself");
+                    let last = changes[position..].iter().rev().find(same);
+                    let last = last.expect("the change itself");
                     net.extend(self.net_of(first, last.kind));
                 }
             }
@@ -346,7 +336,7 @@ impl Datastore {
             (false, true) => NetKind::Insert,
             (true, false) => NetKind::Delete,
             (true, true) => {
-                let (old, new) = (self.transaction.old(first), table.row(first.row));
+                let (old, new) = (self.transaction.old(first.old), table.row(first.row));
                 if old == new {
                     return None;
                 }
@@ -358,8 +348,7 @@ impl Datastore {
             table: table.schema.id,
             kind,
             new: first.row,
-            old_start: first.old_start,
-            old_len: first.old_len,
+            old: first.old,
         })
     }
 
@@ -372,13 +361,9 @@ impl Datastore {
         let mut split = Vec::new();
         for item in net.iter_mut().filter(|n| n.kind == NetKind::Put) {
             let table = &self.at(item.slot).table;
-            let keeps_key = table.identity_index().is_some_and(|index| {
-                index.same_key(
-                    table.layout(),
-                    old_row(transaction, item),
-                    table.row(item.new),
-                )
-            });
+            let (old, new) = (transaction.old(item.old), table.row(item.new));
+            let index = table.identity_index();
+            let keeps_key = index.is_some_and(|index| index.same_key(table.layout(), old, new));
             if !keeps_key {
                 item.kind = NetKind::Delete;
                 split.push(NetChange {
@@ -391,22 +376,11 @@ impl Datastore {
             net.append(&mut split);
             net.sort_by_key(|n| (n.table, n.kind));
         }
-        let mut start = 0;
-        let mut cancelled = vec![];
-        while start < net.len() {
-            let id = net[start].table;
-            let end = start + net[start..].iter().take_while(|n| n.table == id).count();
-            let deletes = start
-                + net[start..end]
-                    .iter()
-                    .take_while(|n| n.kind == NetKind::Delete)
-                    .count();
-            let inserts = end
-                - net[start..end]
-                    .iter()
-                    .rev()
-                    .take_while(|n| n.kind == NetKind::Insert)
-                    .count();
+        let (mut start, mut cancelled) = (0, Vec::new());
+        for of_table in net.chunk_by(|a, b| a.table == b.table) {
+            let end = start + of_table.len();
+            let deletes = start + of_table.partition_point(|n| n.kind == NetKind::Delete);
+            let inserts = start + of_table.partition_point(|n| n.kind != NetKind::Insert);
             if deletes > start && inserts < end {
                 self.cancel_equal(net, start..deletes, inserts..end, &mut cancelled);
             }
@@ -433,7 +407,7 @@ impl Datastore {
         let table = &self.at(net[deletes.start].slot).table;
         if deletes.len() * inserts.len() <= SMALL_PAIRS {
             for delete in deletes {
-                let old = old_row(transaction, &net[delete]);
+                let old = transaction.old(net[delete].old);
                 // Rows are a set: one insert at most equals the old row.
                 if let Some(insert) = inserts.clone().find(|&i| table.row(net[i].new) == old) {
                     cancelled.extend([delete, insert]);
@@ -443,7 +417,7 @@ impl Datastore {
         }
         let by_row: FxHashMap<&[u8], usize> = inserts.map(|i| (table.row(net[i].new), i)).collect();
         for delete in deletes {
-            if let Some(&insert) = by_row.get(old_row(transaction, &net[delete])) {
+            if let Some(&insert) = by_row.get(transaction.old(net[delete].old)) {
                 cancelled.extend([delete, insert]);
             }
         }
@@ -488,10 +462,8 @@ impl Datastore {
                     GroupKind::DeleteByKey => table
                         .identity_index()
                         .expect("rows deleted by key have a unique index")
-                        .point_of_row(table.layout(), old_row(&self.transaction, item), group),
-                    GroupKind::DeleteRow => {
-                        group.extend_from_slice(old_row(&self.transaction, item))
-                    }
+                        .point_of_row(table.layout(), self.transaction.old(item.old), group),
+                    GroupKind::DeleteRow => group.extend_from_slice(self.transaction.old(item.old)),
                     _ => group.extend_from_slice(table.row(item.new)),
                 }
             }
@@ -507,17 +479,13 @@ impl Datastore {
             if !state.is_wanted() {
                 continue;
             }
-            let table = &state.table;
+            let (table, id) = (&state.table, state.table.schema.id);
             if item.kind != NetKind::Insert {
-                out.deltas.push(
-                    table.schema.id,
-                    DeltaKind::Delete,
-                    old_row(&self.transaction, item),
-                );
+                let old = self.transaction.old(item.old);
+                out.deltas.push(id, DeltaKind::Delete, old);
             }
             if item.kind != NetKind::Delete {
-                out.deltas
-                    .push(table.schema.id, DeltaKind::Insert, table.row(item.new));
+                out.deltas.push(id, DeltaKind::Insert, table.row(item.new));
             }
         }
     }
@@ -531,7 +499,7 @@ impl Datastore {
         };
         for item in net.iter().filter(|item| item.kind != NetKind::Insert) {
             if let Some((schedule, table)) = of(item) {
-                schedules.push(schedule.went(table, old_row(&self.transaction, item)));
+                schedules.push(schedule.went(table, self.transaction.old(item.old)));
             }
         }
         for item in net.iter().filter(|item| item.kind != NetKind::Delete) {
@@ -573,10 +541,6 @@ impl Datastore {
             }
         }
     }
-}
-
-fn old_row<'t>(transaction: &'t Transaction, item: &NetChange) -> &'t [u8] {
-    &transaction.arena[item.old_start as usize..(item.old_start + item.old_len) as usize]
 }
 
 /// The kind of a group, and the index by whose keys it names rows.

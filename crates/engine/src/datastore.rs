@@ -8,7 +8,7 @@ use lightcone_types::{ColId, IndexId, TableId, Timestamp};
 use rustc_hash::FxHashSet;
 
 use crate::counters::TableCounters;
-use crate::error::DatastoreError;
+use crate::error::{DatastoreError, Result};
 use crate::making::Making;
 use crate::names::Names;
 use crate::old_names::{OldNames, ABSENT_OLD_INDEX, ABSENT_OLD_TABLE};
@@ -205,12 +205,14 @@ impl Datastore {
 
     /// What the name of a declared old table gives that is not there.
     pub fn absent_old_table(&self, name: &str) -> Option<TableId> {
-        self.old_names.absent_table(name)
+        let is_declared = self.old_names.tables.contains(name);
+        is_declared.then_some(ABSENT_OLD_TABLE)
     }
 
     /// The same of an index.
     pub fn absent_old_index(&self, name: &str) -> Option<IndexId> {
-        self.old_names.absent_index(name)
+        let is_declared = self.old_names.indexes.contains(name);
+        is_declared.then_some(ABSENT_OLD_INDEX)
     }
 
     pub fn schema(&self, table: TableId) -> Option<&Arc<TableSchema>> {
@@ -306,7 +308,7 @@ impl Datastore {
     }
 
     #[inline]
-    pub(crate) fn slot(&self, table: TableId) -> Result<TableSlot, DatastoreError> {
+    pub(crate) fn slot(&self, table: TableId) -> Result<TableSlot> {
         match self.table_slots.get(table.0 as usize) {
             Some(&slot) if slot != TableSlot::NONE => Ok(slot),
             _ if table == ABSENT_OLD_TABLE => Err(DatastoreError::NoOldTable),
@@ -315,7 +317,7 @@ impl Datastore {
     }
 
     #[inline]
-    pub(crate) fn index_slot(&self, index: IndexId) -> Result<(TableSlot, usize), DatastoreError> {
+    pub(crate) fn index_slot(&self, index: IndexId) -> Result<(TableSlot, usize)> {
         match self.index_slots.get(index.0 as usize) {
             Some(&(slot, position)) if slot != TableSlot::NONE => Ok((slot, position as usize)),
             _ if index == ABSENT_OLD_INDEX => Err(DatastoreError::NoOldTable),
@@ -337,19 +339,19 @@ impl Datastore {
             .expect("slots in use hold tables")
     }
 
-    pub(crate) fn state(&self, table: TableId) -> Result<&TableState, DatastoreError> {
+    pub(crate) fn state(&self, table: TableId) -> Result<&TableState> {
         self.slot(table).map(|slot| self.at(slot))
     }
 
     #[inline]
-    pub(crate) fn index(&self, index: IndexId) -> Result<(&Table, &Index), DatastoreError> {
+    pub(crate) fn index(&self, index: IndexId) -> Result<(&Table, &Index)> {
         let (slot, position) = self.index_slot(index)?;
         let table = &self.at(slot).table;
         Ok((table, &table.indexes()[position]))
     }
 
     #[inline]
-    pub(crate) fn require_transaction(&self) -> Result<(), DatastoreError> {
+    pub(crate) fn require_transaction(&self) -> Result<()> {
         match self.transaction.open {
             true => Ok(()),
             false => Err(DatastoreError::NotInTransaction),
@@ -360,11 +362,8 @@ impl Datastore {
     ///
     /// # Errors
     /// No transaction; no such table.
-    pub fn row_count(&self, table: TableId) -> Result<u64, DatastoreError> {
-        self.require_transaction()?;
-        let table = &self.state(table)?.table;
-        self.note_read(table);
-        Ok(table.rows().row_count())
+    pub fn row_count(&self, table: TableId) -> Result<u64> {
+        Ok(self.read_table(table)?.rows().row_count())
     }
 
     /// An index with its table.

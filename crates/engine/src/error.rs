@@ -59,6 +59,8 @@ pub enum DatastoreError {
     NoOldTable,
 }
 
+pub(crate) type Result<T, E = DatastoreError> = std::result::Result<T, E>;
+
 impl DatastoreError {
     /// The number that modules see (03 §5). None where a call cannot go on and must trap.
     pub fn errno(&self) -> Option<u16> {
@@ -167,6 +169,6 @@ pub enum RecoveryError {
         log_end: LogOffset,
         snapshot_end: LogOffset,
     },
-    #[error("the catalog of table {} is inconsistent: {detail} [LC0533]", table.0)]
-    Catalog { table: TableId, detail: String },
+    #[error(transparent)]
+    Schema(#[from] SchemaError),
 }

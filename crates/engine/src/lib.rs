@@ -6,8 +6,6 @@
 
 #![forbid(unsafe_code)]
 
-#[macro_use]
-mod row_of_fields;
 mod apply;
 mod backfill;
 mod catalog;
@@ -38,7 +36,7 @@ mod transaction;
 mod view;
 mod write;
 
-pub use backfill::{BackfillRecord, BackfillTable, OldRows, Point};
+pub use backfill::{BackfillRecord, BackfillTable, OldRows};
 pub use catalog::ModuleRecord;
 pub use commit::CommitOutput;
 pub use counters::{Counter, TableCounters};
@@ -49,6 +47,7 @@ pub use hidden::is_hidden;
 pub use lightcone_table::RangeBounds;
 pub use migration::{MigrationError, MigrationWork};
 pub use recovery::{RecoveryReport, Replayer};
+pub use rollback::Savepoint;
 pub use row_buffer::RowBuffer;
 pub use scan::Scan;
 pub use schedule::{ScheduleAt, ScheduleChange, ScheduleKey};

@@ -14,8 +14,8 @@ pub(crate) const ABSENT_OLD_INDEX: IndexId = IndexId(0xf01d_1dec);
 /// What the program that runs calls its old tables and their indexes.
 #[derive(Default)]
 pub(crate) struct OldNames {
-    tables: FxHashSet<String>,
-    indexes: FxHashSet<String>,
+    pub tables: FxHashSet<String>,
+    pub indexes: FxHashSet<String>,
 }
 
 impl OldNames {
@@ -31,15 +31,5 @@ impl OldNames {
             }
         }
         names
-    }
-
-    /// The id that stands for a declared old table that is not there.
-    pub fn absent_table(&self, name: &str) -> Option<TableId> {
-        self.tables.contains(name).then_some(ABSENT_OLD_TABLE)
-    }
-
-    /// The same of an index.
-    pub fn absent_index(&self, name: &str) -> Option<IndexId> {
-        self.indexes.contains(name).then_some(ABSENT_OLD_INDEX)
     }
 }

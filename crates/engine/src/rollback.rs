@@ -14,7 +14,7 @@ type MovedRows = FxHashMap<(TableSlot, RowId), RowId>;
 
 /// A point of the open transaction that it can go back to.
 #[derive(Clone, Copy)]
-pub(crate) struct Savepoint {
+pub struct Savepoint {
     changes: usize,
     arena: usize,
     inserted_bytes: usize,
@@ -28,7 +28,7 @@ impl Datastore {
     }
 
     /// Where the open transaction is.
-    pub(crate) fn savepoint(&self) -> Savepoint {
+    pub fn savepoint(&self) -> Savepoint {
         Savepoint {
             changes: self.transaction.changes.len(),
             arena: self.transaction.arena.len(),
@@ -37,7 +37,7 @@ impl Datastore {
     }
 
     /// Undoes what the open transaction did behind a point; no table was changed there.
-    pub(crate) fn undo_to(&mut self, point: Savepoint) {
+    pub fn undo_to(&mut self, point: Savepoint) {
         let end = self.transaction.changes.len();
         self.undo_changes(point.changes..end, &mut MovedRows::default());
         let transaction = &mut self.transaction;
@@ -59,12 +59,13 @@ impl Datastore {
                     moved.remove(&key);
                     continue;
                 }
-                ChangeKind::Delete => match table.put_back(change.row, transaction.old(change)) {
+                ChangeKind::Delete => match table.put_back(change.row, transaction.old(change.old))
+                {
                     Ok(Inserted::New(id) | Inserted::Same(id)) => id,
                     Err(error) => panic!("a deleted row fits back into its table: {error}"),
                 },
                 ChangeKind::Replace => table
-                    .replace(row, transaction.old(change))
+                    .replace(row, transaction.old(change.old))
                     .expect("the old image of a row fits back into its table"),
             };
             if back == change.row {

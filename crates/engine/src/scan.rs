@@ -8,7 +8,7 @@ use lightcone_table::{Index, RangeBounds, RowId, Table};
 use lightcone_types::{IndexId, TableId};
 
 use crate::datastore::Datastore;
-use crate::error::DatastoreError;
+use crate::error::Result;
 use crate::row_buffer::RowBuffer;
 
 /// A scan that has stopped before its end, or a finished one. Keeps its buffers when it is used again.
@@ -75,16 +75,27 @@ struct Part<'a> {
 }
 
 impl<'a> Part<'a> {
+    /// All rows at once.
+    #[inline]
+    fn whole(out: &'a mut RowBuffer) -> Part<'a> {
+        Part {
+            out,
+            bytes_max: usize::MAX,
+            last: None,
+            is_cut: false,
+        }
+    }
+
     /// Of at most `bytes_max` bytes, but at least one row. Of a system table everything comes at once: the engine
     /// itself changes these in between.
     #[inline]
     fn new(table: &Table, bytes_max: usize, out: &'a mut RowBuffer) -> Part<'a> {
-        let is_system = table.schema.id.0 < FIRST_USER_ID;
-        Part {
-            out,
-            bytes_max: if is_system { usize::MAX } else { bytes_max },
-            last: None,
-            is_cut: false,
+        match table.schema.id.0 < FIRST_USER_ID {
+            true => Part::whole(out),
+            false => Part {
+                bytes_max,
+                ..Part::whole(out)
+            },
         }
     }
 
@@ -117,7 +128,7 @@ fn point_part(
     point: &[u8],
     after: Option<RowId>,
     mut part: Part<'_>,
-) -> Result<Option<RowId>, DatastoreError> {
+) -> Result<Option<RowId>> {
     let (rows, layout) = (table.rows(), table.layout());
     index.walk_point(rows, layout, point, after, |id| {
         part.take(id, table.row(id))
@@ -130,7 +141,7 @@ fn range_part(
     range: RangeBounds<'_>,
     after: Option<RowId>,
     mut part: Part<'_>,
-) -> Result<Option<RowId>, DatastoreError> {
+) -> Result<Option<RowId>> {
     let (rows, layout) = (table.rows(), table.layout());
     index.walk_range(rows, layout, range, after, |id| {
         part.take(id, table.row(id))
@@ -140,6 +151,23 @@ fn range_part(
 
 /// Scans in parts append rows of up to `bytes_max` bytes, at least one, to the empty buffer `out`.
 impl Datastore {
+    /// A table that a call reads in the open transaction.
+    pub(crate) fn read_table(&self, table: TableId) -> Result<&Table> {
+        self.require_transaction()?;
+        let table = &self.state(table)?.table;
+        self.note_read(table);
+        Ok(table)
+    }
+
+    /// The same by an index.
+    #[inline]
+    fn read_index(&self, index: IndexId) -> Result<(&Table, &Index)> {
+        self.require_transaction()?;
+        let found = self.index(index)?;
+        self.note_read(found.0);
+        Ok(found)
+    }
+
     /// Begins a scan of all visible rows.
     ///
     /// # Errors
@@ -150,10 +178,8 @@ impl Datastore {
         scan: &mut Scan,
         bytes_max: usize,
         out: &mut RowBuffer,
-    ) -> Result<(), DatastoreError> {
-        self.require_transaction()?;
-        let table = &self.state(table)?.table;
-        self.note_read(table);
+    ) -> Result<()> {
+        let table = self.read_table(table)?;
         if let Some(last) = table_part(table, None, Part::new(table, bytes_max, out)) {
             scan.stopped(table, last, Kind::Table, [&[]; 3]);
         }
@@ -172,10 +198,8 @@ impl Datastore {
         scan: &mut Scan,
         bytes_max: usize,
         out: &mut RowBuffer,
-    ) -> Result<(), DatastoreError> {
-        self.require_transaction()?;
-        let found = self.index(index)?;
-        self.note_read(found.0);
+    ) -> Result<()> {
+        let found = self.read_index(index)?;
         let part = Part::new(found.0, bytes_max, out);
         if let Some(last) = point_part(found, point, None, part)? {
             scan.stopped(found.0, last, Kind::Point(index), [point, &[], &[]]);
@@ -194,10 +218,8 @@ impl Datastore {
         scan: &mut Scan,
         bytes_max: usize,
         out: &mut RowBuffer,
-    ) -> Result<(), DatastoreError> {
-        self.require_transaction()?;
-        let found = self.index(index)?;
-        self.note_read(found.0);
+    ) -> Result<()> {
+        let found = self.read_index(index)?;
         let part = Part::new(found.0, bytes_max, out);
         if let Some(last) = range_part(found, range, None, part)? {
             let kind = Kind::Range {
@@ -220,7 +242,7 @@ impl Datastore {
         scan: &mut Scan,
         bytes_max: usize,
         out: &mut RowBuffer,
-    ) -> Result<(), DatastoreError> {
+    ) -> Result<()> {
         self.require_transaction()?;
         let table = &self.state(scan.table)?.table;
         let part = Part::new(table, bytes_max, out);
@@ -252,13 +274,9 @@ impl Datastore {
     ///
     /// # Errors
     /// As [`Datastore::begin_scan`].
-    pub fn scan(&self, table: TableId, out: &mut RowBuffer) -> Result<(), DatastoreError> {
-        self.require_transaction()?;
-        let table = &self.state(table)?.table;
-        self.note_read(table);
-        let rows = table.rows();
-        rows.for_each(|_, row| out.push_row(row));
-        out.finish();
+    pub fn scan(&self, table: TableId, out: &mut RowBuffer) -> Result<()> {
+        let table = self.read_table(table)?;
+        table_part(table, None, Part::whole(out));
         Ok(())
     }
 
@@ -272,15 +290,9 @@ impl Datastore {
         index: IndexId,
         point: &[u8],
         out: &mut RowBuffer,
-    ) -> Result<(), DatastoreError> {
-        self.require_transaction()?;
-        let (table, index) = self.index(index)?;
-        self.note_read(table);
-        index.for_point(table.rows(), table.layout(), point, |id| {
-            out.push_row(table.row(id))
-        })?;
-        out.finish();
-        Ok(())
+    ) -> Result<()> {
+        let found = self.read_index(index)?;
+        point_part(found, point, None, Part::whole(out)).map(drop)
     }
 
     /// Copies the rows in a range of an ordered index at once.
@@ -292,15 +304,9 @@ impl Datastore {
         index: IndexId,
         range: RangeBounds<'_>,
         out: &mut RowBuffer,
-    ) -> Result<(), DatastoreError> {
-        self.require_transaction()?;
-        let (table, index) = self.index(index)?;
-        self.note_read(table);
-        index.for_range(table.rows(), table.layout(), range, |id| {
-            out.push_row(table.row(id))
-        })?;
-        out.finish();
-        Ok(())
+    ) -> Result<()> {
+        let found = self.read_index(index)?;
+        range_part(found, range, None, Part::whole(out)).map(drop)
     }
 
     /// The table that an index belongs to.

@@ -4,7 +4,7 @@
 
 use lightcone_schema::TableSchema;
 use lightcone_table::Table;
-use lightcone_types::bsatn::{DecodeError, Reader};
+use lightcone_types::bsatn::{Decode, DecodeError, Reader};
 use lightcone_types::{AlgebraicType, TableId, TimeDuration, Timestamp};
 
 /// A delay of so many milliseconds is too long (03 §8.4).
@@ -27,14 +27,9 @@ impl ScheduleAt {
     pub fn from_bsatn(bytes: &[u8]) -> Result<ScheduleAt, DecodeError> {
         let reader = &mut Reader::new(bytes);
         match reader.read_u8()? {
-            0 => reader
-                .read_i64()
-                .map(|us| ScheduleAt::Interval(TimeDuration(us))),
-            1 => reader.read_i64().map(|us| ScheduleAt::Time(Timestamp(us))),
-            tag => Err(DecodeError::InvalidTag {
-                tag,
-                sum_name: None,
-            }),
+            0 => TimeDuration::decode(reader).map(ScheduleAt::Interval),
+            1 => Timestamp::decode(reader).map(ScheduleAt::Time),
+            tag => Err(DecodeError::unknown_tag(tag)),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Rows of schedule tables: all that wait for their calls, one by its key, and the end of one.
 
 use crate::datastore::Datastore;
-use crate::error::DatastoreError;
+use crate::error::Result;
 use crate::schedule::{ScheduleAt, ScheduleChange, ScheduleKey};
 
 impl Datastore {
@@ -33,7 +33,7 @@ impl Datastore {
     ///
     /// # Errors
     /// No transaction, or it is over its size limit.
-    pub fn delete_schedule_row(&mut self, key: ScheduleKey) -> Result<bool, DatastoreError> {
+    pub fn delete_schedule_row(&mut self, key: ScheduleKey) -> Result<bool> {
         let state = self.state(key.table)?;
         let Some(columns) = state.schedule else {
             return Ok(false);

@@ -122,10 +122,7 @@ impl Datastore {
         tick: Tick<'_>,
     ) -> Result<Vec<SchemaUndo>, SchemaError> {
         if table.0 <= SYSTEM_TABLE_ID_MAX {
-            return Err(SchemaError::Catalog {
-                table,
-                detail: "a system table never changes".to_owned(),
-            });
+            return Err(inconsistent(table, "a system table never changes"));
         }
         match (self.slot(table).ok(), self.describe(table)?) {
             (None, None) => Ok(Vec::new()),
@@ -146,18 +143,16 @@ impl Datastore {
         tick: Tick<'_>,
     ) -> Result<(), SchemaError> {
         if to.0 <= SYSTEM_TABLE_ID_MAX {
-            return Err(SchemaError::Catalog {
-                table: to,
-                detail: "a system table is no copy of another".to_owned(),
-            });
+            return Err(inconsistent(to, "a system table is no copy of another"));
         }
-        let is_there = |slot| self.slot(slot).map_err(|_| no_such_table(slot));
+        let is_there = |slot| {
+            self.slot(slot)
+                .map_err(|_| inconsistent(slot, "the table does not exist"))
+        };
         let (from, to) = (is_there(from)?, is_there(to)?);
         if from == to {
-            return Err(SchemaError::Catalog {
-                table: self.at(to).table.schema.id,
-                detail: "a table cannot be copied into itself".to_owned(),
-            });
+            let table = self.at(to).table.schema.id;
+            return Err(inconsistent(table, "a table cannot be copied into itself"));
         }
         // Tables are separate; the one that is filled is taken out for as long.
         let mut state = self.tables[to.index()].take().expect("it is there");
@@ -255,11 +250,9 @@ fn fill(from: &Table, to: &mut Table, suffix: &[u8], tick: Tick<'_>) -> Result<(
         .map_err(|error| schema_error(to, &schema, error))
 }
 
-fn no_such_table(table: TableId) -> SchemaError {
-    SchemaError::Catalog {
-        table,
-        detail: "the table does not exist".to_owned(),
-    }
+fn inconsistent(table: TableId, detail: &str) -> SchemaError {
+    let detail = detail.to_owned();
+    SchemaError::Catalog { table, detail }
 }
 
 /// `table` has the rows that an error names.

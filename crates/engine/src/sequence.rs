@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use lightcone_schema::SequenceSchema;
-use lightcone_types::{AlgebraicType, IntegerType};
+use lightcone_types::{AlgebraicType, IntegerType, I256};
 
 /// The integers of a column, as far as a sequence knows such values.
 pub(crate) fn column_range(ty: &AlgebraicType) -> (i128, i128) {
@@ -87,12 +87,10 @@ impl Sequence {
     /// This one, going on from a value; none if it never issues that.
     pub fn from(&self, value: i128) -> Option<Sequence> {
         self.range().contains(&value).then(|| Sequence {
-            schema: self.schema.clone(),
-            column_bytes: self.column_bytes,
-            column_range: self.column_range,
             value,
             allocated: value,
             unsaved: true,
+            ..self.clone()
         })
     }
 
@@ -136,30 +134,20 @@ impl Sequence {
             increment,
             ..
         } = self.schema;
-        // Wrapping arithmetic over the distance past an end; the span fits u128 for every min and max.
-        let span = (max.wrapping_sub(min) as u128).wrapping_add(1);
-        let past = |distance: u128| if span == 0 { distance } else { distance % span };
-        match value.checked_add(increment) {
-            Some(next) if increment > 0 && next > max => {
-                min.wrapping_add(past(next.wrapping_sub(max).wrapping_sub(1) as u128) as i128)
-            }
-            Some(next) if increment < 0 && next < min => {
-                max.wrapping_sub(past(min.wrapping_sub(next).wrapping_sub(1) as u128) as i128)
-            }
-            Some(next) => next,
-            None if increment > 0 => {
-                let room = max.wrapping_sub(value) as u128;
-                min.wrapping_add(
-                    past((increment as u128).wrapping_sub(room).wrapping_sub(1)) as i128
-                )
-            }
-            None => {
-                let room = value.wrapping_sub(min) as u128;
-                max.wrapping_sub(
-                    past(increment.unsigned_abs().wrapping_sub(room).wrapping_sub(1)) as i128,
-                )
+        if let Some(next) = value.checked_add(increment) {
+            let is_past = (increment > 0 && next > max) || (increment < 0 && next < min);
+            if !is_past {
+                return next;
             }
         }
+        // Numbers of 256 bits hold every distance past an end.
+        let [min, max, value, by] = [min, max, value, increment].map(I256::from);
+        let (next, span) = (value + by, (max - min + 1).max(I256::ONE));
+        let wrapped = match increment > 0 {
+            true => min + (next - max - 1) % span,
+            false => max - (min - next - 1) % span,
+        };
+        wrapped.as_i128()
     }
 
     /// The bytes of `value` in the column, truncated to its width.

@@ -35,19 +35,6 @@ impl TableState {
         schema: Arc<TableSchema>,
         allocated: impl Fn(&SequenceSchema) -> i128,
     ) -> TableState {
-        let mut sequences: Vec<_> = schema
-            .sequences
-            .iter()
-            .map(|s| {
-                Sequence::new(
-                    s.clone(),
-                    &schema.columns[usize::from(s.column.0)].ty,
-                    allocated(s),
-                )
-            })
-            .collect();
-        // Generated values are returned in ascending column order (02 §12).
-        sequences.sort_by_key(|s| s.schema.column);
         let declared = schema
             .view
             .map(|_| RowLayout::of(schema.declared_columns()));
@@ -55,8 +42,8 @@ impl TableState {
             is_writable: declared.is_none() && !is_hidden(&schema.name),
             declared,
             schedule: ScheduleColumns::of(&schema),
+            sequences: sequences_of(&schema, allocated),
             table: Table::new(schema),
-            sequences,
             is_saving_sequences: false,
             watched: false,
             is_read: false,
@@ -68,6 +55,12 @@ impl TableState {
     #[inline]
     pub fn is_wanted(&self) -> bool {
         self.watched | self.is_read
+    }
+
+    /// Commits look at its net change, not only at what is in it then.
+    #[inline]
+    pub fn is_told(&self) -> bool {
+        self.is_wanted() || self.schedule.is_some() || self.table.schema.is_event
     }
 
     /// Notes how much is in the table.
@@ -83,6 +76,20 @@ impl TableState {
     pub fn is_view(&self) -> bool {
         self.declared.is_some()
     }
+}
+
+/// The sequences of a table, in the order of their columns, as generated values are returned (02 §12).
+pub(crate) fn sequences_of(
+    schema: &TableSchema,
+    allocated: impl Fn(&SequenceSchema) -> i128,
+) -> Vec<Sequence> {
+    let sequences = schema.sequences.iter().map(|s| {
+        let column = &schema.columns[usize::from(s.column.0)].ty;
+        Sequence::new(s.clone(), column, allocated(s))
+    });
+    let mut sequences: Vec<Sequence> = sequences.collect();
+    sequences.sort_by_key(|s| s.schema.column);
+    sequences
 }
 
 /// The position of a table in the datastore; dense, unlike table ids.

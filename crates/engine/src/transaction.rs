@@ -28,9 +28,15 @@ pub(crate) struct Change {
     pub slot: TableSlot,
     pub row: RowId,
     pub kind: ChangeKind,
-    /// Place of the old row in the arena; empty for inserts.
-    pub old_start: u32,
-    pub old_len: u32,
+    /// Empty for inserts.
+    pub old: OldRow,
+}
+
+/// The place of an old row in the arena.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OldRow {
+    start: u32,
+    len: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,9 +54,8 @@ pub(crate) struct NetChange {
     pub kind: NetKind,
     /// The row as it is now, if it is there.
     pub new: RowId,
-    /// The old row in the arena, if there was one.
-    pub old_start: u32,
-    pub old_len: u32,
+    /// The row as it was, if it was there.
+    pub old: OldRow,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -149,10 +154,10 @@ impl Transaction {
         self.row.shrink_to(1 << 20);
     }
 
-    /// The old row of a change.
+    /// A row as it was before a change.
     #[inline]
-    pub fn old<'a>(&'a self, change: &Change) -> &'a [u8] {
-        &self.arena[change.old_start as usize..(change.old_start + change.old_len) as usize]
+    pub fn old(&self, row: OldRow) -> &[u8] {
+        &self.arena[row.start as usize..(row.start + row.len) as usize]
     }
 
     /// The next commit saves the sequences of a table, which have reserved values.
@@ -166,15 +171,14 @@ impl Transaction {
     /// Writes a change into the undo log.
     #[inline]
     pub fn note(&mut self, slot: TableSlot, row: RowId, kind: ChangeKind, old: &[u8]) {
-        let old_start = self.arena.len() as u32;
+        let (start, len) = (self.arena.len() as u32, old.len() as u32);
         self.arena.extend_from_slice(old);
         self.only_inserts &= kind == ChangeKind::Insert;
         self.changes.push(Change {
             slot,
             row,
             kind,
-            old_start,
-            old_len: old.len() as u32,
+            old: OldRow { start, len },
         });
         if self.changes.len().is_multiple_of(COUNTED_CHANGES) {
             self.report();

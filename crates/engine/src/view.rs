@@ -8,7 +8,7 @@ use lightcone_types::{DecodeError, TableId};
 use rustc_hash::FxHashSet;
 
 use crate::datastore::Datastore;
-use crate::error::DatastoreError;
+use crate::error::{DatastoreError, Result};
 use crate::table_state::TableSlot;
 
 /// Instances with so many rows and bytes are brought into the order in which their view has returned them; others are so when
@@ -30,7 +30,7 @@ impl Datastore {
         table: TableId,
         instance: &ViewInstance,
         rows: &[u8],
-    ) -> Result<(), DatastoreError> {
+    ) -> Result<()> {
         let slot = self.view_slot(table)?;
         let listed = declared_rows(self, slot, rows)?;
         let savepoint = self.savepoint();
@@ -47,7 +47,7 @@ impl Datastore {
         instance: &ViewInstance,
         rows: &[u8],
         listed: &[&[u8]],
-    ) -> Result<(), DatastoreError> {
+    ) -> Result<()> {
         let mut new: FxHashSet<&[u8]> = listed.iter().copied().collect();
         let gone = self.rows_of_view(slot, instance, |row| !new.remove(row))?;
         if gone.is_empty() && new.is_empty() && listed.len() < 2 {
@@ -86,7 +86,7 @@ impl Datastore {
         slot: TableSlot,
         instance: &ViewInstance,
         mut is_wanted: impl FnMut(&[u8]) -> bool,
-    ) -> Result<Vec<RowId>, DatastoreError> {
+    ) -> Result<Vec<RowId>> {
         let table = &self.at(slot).table;
         let mut found = Vec::new();
         let visit = |id| {
@@ -103,7 +103,7 @@ impl Datastore {
         slot: TableSlot,
         instance: &ViewInstance,
         mut rows: impl Iterator<Item = &'r &'r [u8]>,
-    ) -> Result<(), DatastoreError> {
+    ) -> Result<()> {
         let mut image = Vec::new();
         rows.try_for_each(|row| self.insert_into_view(slot, instance, row, &mut image))
     }
@@ -120,7 +120,7 @@ impl Datastore {
         gone: impl Iterator<Item = &'r [u8]>,
         mut come: impl Iterator<Item = &'r [u8]>,
         mut was_there: impl FnMut(&'r [u8]),
-    ) -> Result<(), DatastoreError> {
+    ) -> Result<()> {
         let slot = self.view_slot(table)?;
         let savepoint = self.savepoint();
         let mut found = Vec::new();
@@ -145,7 +145,7 @@ impl Datastore {
         changed
     }
 
-    fn view_slot(&self, table: TableId) -> Result<TableSlot, DatastoreError> {
+    fn view_slot(&self, table: TableId) -> Result<TableSlot> {
         self.require_transaction()?;
         let slot = self.slot(table)?;
         match self.at(slot).is_view() {
@@ -154,11 +154,7 @@ impl Datastore {
         }
     }
 
-    fn delete_rows_of_view(
-        &mut self,
-        slot: TableSlot,
-        rows: &[RowId],
-    ) -> Result<(), DatastoreError> {
+    fn delete_rows_of_view(&mut self, slot: TableSlot, rows: &[RowId]) -> Result<()> {
         self.transaction.has_view_changes = true;
         self.delete_found(slot, rows).map(drop)
     }
@@ -169,7 +165,7 @@ impl Datastore {
         instance: &ViewInstance,
         row: &[u8],
         image: &mut Vec<u8>,
-    ) -> Result<(), DatastoreError> {
+    ) -> Result<()> {
         full_row(instance, row, image);
         self.transaction.has_view_changes = true;
         self.insert_found(slot, image, &mut Vec::new())
@@ -187,7 +183,7 @@ fn declared_rows<'r>(
     datastore: &Datastore,
     slot: TableSlot,
     rows: &'r [u8],
-) -> Result<Vec<&'r [u8]>, DatastoreError> {
+) -> Result<Vec<&'r [u8]>> {
     let layout = datastore.at(slot).declared.as_ref();
     let layout = layout.expect("the table of a view knows the declared rows");
     let mut reader = Reader::new(rows);

@@ -9,7 +9,7 @@ use lightcone_types::bsatn::Reader;
 use lightcone_types::{IndexId, TableId};
 
 use crate::datastore::{Clock, Datastore};
-use crate::error::DatastoreError;
+use crate::error::{DatastoreError, Result};
 use crate::hidden;
 use crate::table_state::{TableSlot, TableState};
 use crate::transaction::{Change, ChangeKind, Transaction};
@@ -56,7 +56,7 @@ impl Datastore {
         named.collect()
     }
 
-    fn require_room(&self, bytes: usize) -> Result<(), DatastoreError> {
+    fn require_room(&self, bytes: usize) -> Result<()> {
         let Transaction {
             arena,
             inserted_bytes,
@@ -75,12 +75,7 @@ impl Datastore {
     ///
     /// # Errors
     /// No transaction, no such table, undecodable row, a unique index holds the key. Nothing is changed then.
-    pub fn insert(
-        &mut self,
-        table: TableId,
-        row: &[u8],
-        generated: &mut Vec<u8>,
-    ) -> Result<(), DatastoreError> {
+    pub fn insert(&mut self, table: TableId, row: &[u8], generated: &mut Vec<u8>) -> Result<()> {
         self.require_transaction()?;
         let slot = self.writable_slot(table)?;
         self.insert_found(slot, row, generated)
@@ -92,10 +87,36 @@ impl Datastore {
         slot: TableSlot,
         row: &[u8],
         generated: &mut Vec<u8>,
-    ) -> Result<(), DatastoreError> {
+    ) -> Result<()> {
         let length = self.at(slot).table.layout().validate(row)?;
         self.require_room(length)?;
         let row = &row[..length];
+        self.with_sequences(slot, row, generated, |state, transaction, clock, row| {
+            match insert_row(state, row)? {
+                // Nothing knows of the row yet, so it goes as it came.
+                Inserted::New(id) if comes_too_late(state, row, clock) => {
+                    state.table.delete(id);
+                    return Err(DatastoreError::ScheduleDelayTooLong);
+                }
+                Inserted::New(id) => {
+                    transaction.inserted_bytes += length;
+                    transaction.note(slot, id, ChangeKind::Insert, &[]);
+                }
+                Inserted::Same(_) => {}
+            }
+            Ok(())
+        })
+    }
+
+    /// Stores a row with what its sequences give for zeros, which is appended to `generated` unless that fails.
+    #[inline]
+    fn with_sequences(
+        &mut self,
+        slot: TableSlot,
+        row: &[u8],
+        generated: &mut Vec<u8>,
+        store: impl FnOnce(&mut TableState, &mut Transaction, &Clock, &[u8]) -> Result<()>,
+    ) -> Result<()> {
         let Datastore {
             tables,
             transaction,
@@ -111,26 +132,11 @@ impl Datastore {
         if are_unsaved {
             transaction.save_sequences_of(slot, state);
         }
-        let result = insert_row(state, row);
-        let outcome = match result {
-            // Nothing knows of the row yet, so it goes as it came.
-            Ok(Inserted::New(id)) if comes_too_late(state, row, clock) => {
-                state.table.delete(id);
-                generated.truncate(first_generated);
-                Err(DatastoreError::ScheduleDelayTooLong)
-            }
-            Ok(Inserted::New(id)) => {
-                transaction.inserted_bytes += length;
-                transaction.note(slot, id, ChangeKind::Insert, &[]);
-                Ok(())
-            }
-            Ok(Inserted::Same(_)) => Ok(()),
-            Err(error) => {
-                generated.truncate(first_generated);
-                Err(error)
-            }
-        };
+        let outcome = store(state, transaction, clock, row);
         transaction.row = scratch;
+        if outcome.is_err() {
+            generated.truncate(first_generated);
+        }
         outcome
     }
 
@@ -144,7 +150,7 @@ impl Datastore {
         index: IndexId,
         row: &[u8],
         generated: &mut Vec<u8>,
-    ) -> Result<(), DatastoreError> {
+    ) -> Result<()> {
         self.require_transaction()?;
         let slot = self.writable_slot(table)?;
         let length = self.at(slot).table.layout().validate(row)?;
@@ -156,44 +162,21 @@ impl Datastore {
             return Err(DatastoreError::IndexNotUnique);
         }
         self.require_room(2 * length)?;
-        let Datastore {
-            tables,
-            transaction,
-            clock,
-            ..
-        } = self;
-        let state = tables[slot.index()]
-            .as_mut()
-            .expect("slots in use hold tables");
-        let mut scratch = std::mem::take(&mut transaction.row);
-        let first_generated = generated.len();
-        let (row, are_unsaved) = fill_sequences(state, &row[..length], &mut scratch, generated);
-        if are_unsaved {
-            transaction.save_sequences_of(slot, state);
-        }
-        let outcome = replace_by_key(state, slot, position, row, transaction, clock);
-        transaction.row = scratch;
-        if outcome.is_err() {
-            generated.truncate(first_generated);
-        }
-        outcome
+        let row = &row[..length];
+        self.with_sequences(slot, row, generated, |state, transaction, clock, row| {
+            replace_by_key(state, (slot, position), row, transaction, clock)
+        })
     }
 
     /// Deletes what the point scan finds (03 §8.6) and returns how many rows went.
     ///
     /// # Errors
     /// As the point scan.
-    pub fn delete_by_index_point(
-        &mut self,
-        index: IndexId,
-        point: &[u8],
-    ) -> Result<u32, DatastoreError> {
+    pub fn delete_by_index_point(&mut self, index: IndexId, point: &[u8]) -> Result<u32> {
         self.delete_rows_found(|datastore, found| {
-            let (slot, position) = datastore.index_slot(index)?;
-            let table = &datastore.at(slot).table;
-            let (rows, layout) = (table.rows(), table.layout());
-            table.indexes()[position].for_point(rows, layout, point, |id| found.push(id))?;
-            Ok(slot)
+            let (table, by) = datastore.index(index)?;
+            by.for_point(table.rows(), table.layout(), point, |id| found.push(id))?;
+            datastore.slot(table.schema.id)
         })
     }
 
@@ -201,17 +184,11 @@ impl Datastore {
     ///
     /// # Errors
     /// As the range scan.
-    pub fn delete_by_index_range(
-        &mut self,
-        index: IndexId,
-        range: RangeBounds<'_>,
-    ) -> Result<u32, DatastoreError> {
+    pub fn delete_by_index_range(&mut self, index: IndexId, range: RangeBounds<'_>) -> Result<u32> {
         self.delete_rows_found(|datastore, found| {
-            let (slot, position) = datastore.index_slot(index)?;
-            let table = &datastore.at(slot).table;
-            let (rows, layout) = (table.rows(), table.layout());
-            table.indexes()[position].for_range(rows, layout, range, |id| found.push(id))?;
-            Ok(slot)
+            let (table, by) = datastore.index(index)?;
+            by.for_range(table.rows(), table.layout(), range, |id| found.push(id))?;
+            datastore.slot(table.schema.id)
         })
     }
 
@@ -219,7 +196,7 @@ impl Datastore {
     ///
     /// # Errors
     /// No transaction, no such table, undecodable rows. Nothing is changed then.
-    pub fn delete_all_by_eq(&mut self, table: TableId, rows: &[u8]) -> Result<u32, DatastoreError> {
+    pub fn delete_all_by_eq(&mut self, table: TableId, rows: &[u8]) -> Result<u32> {
         self.delete_rows_found(|datastore, found| {
             let slot = datastore.slot(table)?;
             find_listed(&datastore.at(slot).table, rows, found)?;
@@ -231,14 +208,11 @@ impl Datastore {
     ///
     /// # Errors
     /// No transaction; no such table.
-    pub fn clear(&mut self, table: TableId) -> Result<u64, DatastoreError> {
+    pub fn clear(&mut self, table: TableId) -> Result<u64> {
         let deleted = self.delete_rows_found(|datastore, found| {
             let slot = datastore.slot(table)?;
-            datastore
-                .at(slot)
-                .table
-                .rows()
-                .for_each(|id, _| found.push(id));
+            let rows = datastore.at(slot).table.rows();
+            rows.for_each(|id, _| found.push(id));
             Ok(slot)
         })?;
         Ok(u64::from(deleted))
@@ -251,7 +225,7 @@ impl Datastore {
     ///
     /// # Panics
     /// If an id is not of a row of the table: ids are good until that row, or the table, is next written to.
-    pub fn delete_by_id(&mut self, table: TableId, rows: &[RowId]) -> Result<u32, DatastoreError> {
+    pub fn delete_by_id(&mut self, table: TableId, rows: &[RowId]) -> Result<u32> {
         self.require_transaction()?;
         let slot = self.slot(table)?;
         self.delete_rows(slot, rows)
@@ -261,8 +235,8 @@ impl Datastore {
     #[inline]
     fn delete_rows_found(
         &mut self,
-        find: impl FnOnce(&Datastore, &mut Vec<RowId>) -> Result<TableSlot, DatastoreError>,
-    ) -> Result<u32, DatastoreError> {
+        find: impl FnOnce(&Datastore, &mut Vec<RowId>) -> Result<TableSlot>,
+    ) -> Result<u32> {
         self.require_transaction()?;
         let mut found = std::mem::take(&mut self.transaction.found);
         let slot = find(self, &mut found);
@@ -275,7 +249,7 @@ impl Datastore {
 
     /// The slot of a table that is not the database's own to write.
     #[inline]
-    fn writable_slot(&self, table: TableId) -> Result<TableSlot, DatastoreError> {
+    fn writable_slot(&self, table: TableId) -> Result<TableSlot> {
         let slot = self.slot(table)?;
         match self.at(slot).is_writable {
             true => Ok(slot),
@@ -298,11 +272,7 @@ impl Datastore {
         }
     }
 
-    pub(crate) fn delete_rows(
-        &mut self,
-        slot: TableSlot,
-        rows: &[RowId],
-    ) -> Result<u32, DatastoreError> {
+    pub(crate) fn delete_rows(&mut self, slot: TableSlot, rows: &[RowId]) -> Result<u32> {
         match self.at(slot).is_writable {
             true => self.delete_found(slot, rows),
             false => Err(self.not_writable(slot)),
@@ -310,25 +280,12 @@ impl Datastore {
     }
 
     /// [`delete_rows`](Self::delete_rows) of any table.
-    pub(crate) fn delete_found(
-        &mut self,
-        slot: TableSlot,
-        rows: &[RowId],
-    ) -> Result<u32, DatastoreError> {
-        let bytes = rows
-            .iter()
-            .map(|&id| self.at(slot).table.row(id).len())
-            .sum();
-        self.require_room(bytes)?;
-        let Datastore {
-            tables,
-            transaction,
-            ..
-        } = self;
-        let table = &mut tables[slot.index()]
-            .as_mut()
-            .expect("slots in use hold tables")
-            .table;
+    pub(crate) fn delete_found(&mut self, slot: TableSlot, rows: &[RowId]) -> Result<u32> {
+        let table = &self.at(slot).table;
+        self.require_room(rows.iter().map(|&id| table.row(id).len()).sum())?;
+        let (tables, transaction) = (&mut self.tables, &mut self.transaction);
+        let state = tables[slot.index()].as_mut();
+        let table = &mut state.expect("slots in use hold tables").table;
         for &id in rows {
             transaction.note(slot, id, ChangeKind::Delete, table.row(id));
             table.delete(id);
@@ -338,7 +295,7 @@ impl Datastore {
 }
 
 /// The visible rows among the listed ones, each once.
-fn find_listed(table: &Table, rows: &[u8], found: &mut Vec<RowId>) -> Result<(), DatastoreError> {
+fn find_listed(table: &Table, rows: &[u8], found: &mut Vec<RowId>) -> Result<()> {
     let mut reader = Reader::new(rows);
     let count = reader.read_count(0)?;
     let mut at = rows.len() - reader.remaining().len();
@@ -397,7 +354,7 @@ fn comes_too_late(state: &TableState, row: &[u8], clock: &Clock) -> bool {
     schedule.is_some_and(|schedule| schedule.at(&state.table, row).is_too_late(clock()))
 }
 
-fn insert_row(state: &mut TableState, row: &[u8]) -> Result<Inserted, DatastoreError> {
+fn insert_row(state: &mut TableState, row: &[u8]) -> Result<Inserted> {
     state.table.insert(row).map_err(|error| match error {
         InsertError::NotUnique { index, .. } => not_unique(&state.table, index),
         InsertError::Other(error) => error.into(),
@@ -413,12 +370,11 @@ fn not_unique(table: &Table, index: usize) -> DatastoreError {
 
 fn replace_by_key(
     state: &mut TableState,
-    slot: TableSlot,
-    position: usize,
+    (slot, position): (TableSlot, usize),
     row: &[u8],
     transaction: &mut Transaction,
     clock: &Clock,
-) -> Result<(), DatastoreError> {
+) -> Result<()> {
     let table = &state.table;
     let index = &table.indexes()[position];
     let Some(id) = index.find_row(table.rows(), table.layout(), row) else {

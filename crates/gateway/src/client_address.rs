@@ -56,13 +56,10 @@ impl ConnectionAddresses {
         if !trusted.contains(self.peer) {
             return self.peer;
         }
-        let lines: Vec<&str> = headers
-            .get_all(FORWARDED_FOR)
-            .iter()
-            .map(|value| value.to_str().unwrap_or("?"))
-            .collect();
+        let lines = headers.get_all(FORWARDED_FOR).iter().rev();
+        let lines = lines.map(|value| value.to_str().unwrap_or("?"));
         let mut nearest = self.peer;
-        for text in lines.iter().rev().flat_map(|line| line.rsplit(',')) {
+        for text in lines.flat_map(|line| line.rsplit(',')) {
             // What cannot be read ends the chain: nothing vouches for what stands before it.
             let Some(address) = parse_address(text.trim()) else {
                 return nearest;

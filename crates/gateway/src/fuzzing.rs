@@ -27,7 +27,7 @@ pub fn fuzz_text(text: &str) {
     let _ = lightcone_limits::duration::parse_duration(text);
     let _ = lightcone_node::config::Config::parse(text, "config.toml".as_ref());
     let _ = crate::http::Query::parse(text).text("token");
-    let _ = lightcone_node::auth::inspect_unverified(text);
+    let _ = lightcone_node::auth::unverified_issuer(text);
 }
 
 /// A message to the tools for assistants.

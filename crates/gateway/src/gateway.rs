@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use axum::http::StatusCode;
 use lightcone_accounts::{Account, Kind, Terms};
-use lightcone_control::{ControlDb, ControlError};
 use lightcone_node::metrics::Scrapes;
 use lightcone_node::Node;
 use tokio::sync::Semaphore;
@@ -99,20 +98,6 @@ impl Gateway {
     pub(crate) async fn rehearsal_turn(&self, publisher: Publisher) -> Result<Turn, Failure> {
         let turn = self.rehearsing.turn(publisher).await;
         turn.map_err(|full| Failure::busy_for(PUBLISH_RETRY_SECONDS, full.to_string()))
-    }
-
-    /// What publishing a program may write: the program to the log, and beside it in memory mode, and a new segment.
-    pub(crate) fn publish_bytes(&self, program: &[u8]) -> u64 {
-        let segment_bytes = self.node.databases.new_segment_bytes();
-        (program.len() as u64 * 2).saturating_add(segment_bytes)
-    }
-
-    /// Runs a change of the control database, which waits for the disk, outside the async threads.
-    pub(crate) async fn control<T: Send + 'static>(
-        &self,
-        change: impl FnOnce(&ControlDb) -> Result<T, ControlError> + Send + 'static,
-    ) -> Result<T, Failure> {
-        Ok(self.node.change_control(change).await?)
     }
 }
 

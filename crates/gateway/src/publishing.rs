@@ -31,12 +31,13 @@ pub(crate) struct Publisher {
 }
 
 impl Publisher {
-    fn same_owner(&self, other: &Publisher) -> bool {
-        self.owner == other.owner
-    }
-
-    fn same_address(&self, other: &Publisher) -> bool {
-        self.address.is_some() && self.address == other.address
+    /// How many are of the same owner, and how many of the same address.
+    fn count_in<'p>(&self, others: impl Iterator<Item = &'p Publisher> + Clone) -> (usize, usize) {
+        let is_same_owner = |other: &&Publisher| self.owner == other.owner;
+        let is_same_address =
+            |other: &&Publisher| self.address.is_some() && self.address == other.address;
+        let of_owner = others.clone().filter(is_same_owner).count();
+        (of_owner, others.filter(is_same_address).count())
     }
 }
 
@@ -105,11 +106,9 @@ impl Publishing {
         state.waiting.push_back((number, publisher, sender));
         state.grant(self.turns);
         let is_waiting = state.waiting.iter().any(|(other, ..)| *other == number);
-        if is_waiting {
-            if let Some(full) = self.is_full(&state, &publisher) {
-                state.waiting.pop_back();
-                return Err(full);
-            }
+        if let Some(full) = self.is_full(&state, &publisher).filter(|_| is_waiting) {
+            state.waiting.pop_back();
+            return Err(full);
         }
         let turn = Turn {
             publishing: self.clone(),
@@ -121,19 +120,15 @@ impl Publishing {
     /// With the one that asks in the queue already.
     fn is_full(&self, state: &State, publisher: &Publisher) -> Option<Full> {
         let max = &self.waiting_max;
-        let count = |same: fn(&Publisher, &Publisher) -> bool| {
-            let waiting = state.waiting.iter();
-            waiting
-                .filter(|(_, other, _)| same(publisher, other))
-                .count()
-        };
+        let waiting = state.waiting.iter().map(|(_, other, _)| other);
+        let (of_owner, of_address) = publisher.count_in(waiting);
         if state.waiting.len() > max.all {
             return Some(Full::All);
         }
-        if count(Publisher::same_owner) > max.per_owner {
+        if of_owner > max.per_owner {
             return Some(Full::Owner);
         }
-        (count(Publisher::same_address) > max.per_owner.saturating_mul(2)).then_some(Full::Address)
+        (of_address > max.per_owner.saturating_mul(2)).then_some(Full::Address)
     }
 }
 
@@ -142,12 +137,9 @@ impl State {
     fn grant(&mut self, turns: usize) {
         while self.running.len() < turns {
             let may = |publisher: &Publisher, most: usize| {
-                let running = |same: fn(&Publisher, &Publisher) -> bool| {
-                    let running = self.running.iter();
-                    running.filter(|(_, other)| same(publisher, other)).count()
-                };
-                running(Publisher::same_owner) < most
-                    && running(Publisher::same_address) < turns - 1
+                let running = self.running.iter().map(|(_, other)| other);
+                let (of_owner, of_address) = publisher.count_in(running);
+                of_owner < most && of_address < turns - 1
             };
             let first = |most| {
                 let mut waiting = self.waiting.iter();

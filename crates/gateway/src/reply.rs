@@ -6,6 +6,7 @@ use axum::body::Body;
 use axum::http::{header, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::Value;
+use tokio::task::JoinError;
 
 use lightcone_control::ControlError;
 use lightcone_database::SqlError;
@@ -17,11 +18,10 @@ pub(crate) const TEXT: HeaderValue = HeaderValue::from_static("text/plain; chars
 /// Without a charset: the reference's command line compares it literally.
 pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// A refused request: a status and a body.
+/// A refused request: a status, a body and headers.
 #[derive(Debug)]
 pub(crate) struct Failure {
     status: StatusCode,
-    content_type: Option<HeaderValue>,
     body: String,
     headers: Vec<(HeaderName, HeaderValue)>,
 }
@@ -29,25 +29,28 @@ pub(crate) struct Failure {
 pub(crate) type Reply = Result<Response, Failure>;
 
 impl Failure {
-    fn new(status: StatusCode, content_type: Option<HeaderValue>, body: String) -> Failure {
+    pub(crate) fn empty(status: StatusCode) -> Failure {
         Failure {
             status,
-            content_type,
-            body,
+            body: String::new(),
             headers: Vec::new(),
         }
     }
 
     pub(crate) fn text(status: StatusCode, body: impl Into<String>) -> Failure {
-        Failure::new(status, Some(TEXT), body.into())
+        Failure {
+            status,
+            body: body.into(),
+            headers: vec![(header::CONTENT_TYPE, TEXT)],
+        }
     }
 
     pub(crate) fn json(status: StatusCode, body: Value) -> Failure {
-        Failure::new(status, Some(JSON), body.to_string())
-    }
-
-    pub(crate) fn empty(status: StatusCode) -> Failure {
-        Failure::new(status, None, String::new())
+        Failure {
+            status,
+            body: body.to_string(),
+            headers: vec![(header::CONTENT_TYPE, JSON)],
+        }
     }
 
     pub(crate) fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Failure {
@@ -74,37 +77,33 @@ impl Failure {
     }
 }
 
-/// The answer when work for it panicked.
-pub(crate) fn stopped() -> Failure {
-    Failure::internal("the operation stopped; see the server's log [LC0120]")
-}
-
 /// Work that runs to its end even if the client goes away, so that nothing stays half made.
 pub(crate) async fn detached<T: Send + 'static>(
     work: impl Future<Output = Result<T, Failure>> + Send + 'static,
 ) -> Result<T, Failure> {
-    tokio::spawn(work).await.unwrap_or_else(|_| Err(stopped()))
+    tokio::spawn(work).await?
 }
 
 /// Work that would keep a network thread for too long.
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Failure> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|_| stopped())
+    Ok(tokio::task::spawn_blocking(work).await?)
 }
 
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
         let mut response = Response::new(Body::from(self.body));
         *response.status_mut() = self.status;
-        if let Some(content_type) = self.content_type {
-            response
-                .headers_mut()
-                .insert(header::CONTENT_TYPE, content_type);
-        }
         response.headers_mut().extend(self.headers);
         response
+    }
+}
+
+/// The answer when work for it panicked.
+impl From<JoinError> for Failure {
+    fn from(_: JoinError) -> Self {
+        Failure::internal("the operation stopped; see the server's log [LC0120]")
     }
 }
 
@@ -168,7 +167,7 @@ impl From<ControlError> for Failure {
                 Failure::text(StatusCode::FORBIDDEN, error.to_string())
             }
             error @ (ControlError::TooManyDatabases(_) | ControlError::NoMoreNames(_)) => {
-                Failure::text(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
+                Failure::busy(error.to_string())
             }
             ControlError::Gone(_) => NotFound::Database.into(),
             error @ ControlError::TooManyCollaborators => Failure::bad_request(error.to_string()),
@@ -190,15 +189,10 @@ pub(crate) fn json_value(value: &Value) -> Response {
 }
 
 pub(crate) fn with_type(content_type: HeaderValue, body: impl Into<Body>) -> Response {
-    let mut response = Response::new(body.into());
-    response
-        .headers_mut()
-        .insert(header::CONTENT_TYPE, content_type);
-    response
+    let body: Body = body.into();
+    ([(header::CONTENT_TYPE, content_type)], body).into_response()
 }
 
 pub(crate) fn empty(status: StatusCode) -> Response {
-    let mut response = Response::new(Body::empty());
-    *response.status_mut() = status;
-    response
+    Failure::empty(status).into_response()
 }

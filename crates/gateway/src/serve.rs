@@ -68,9 +68,8 @@ pub async fn serve(
         // Clients open connections that they may use later.
         _ = stopping.wait_for(|stage| *stage != Stage::Running) => return,
     };
-    let mut builder = hyper_util::server::conn::auto::Builder::new(TimedExecutor(
-        gateway.node.counters.polls.clone(),
-    ));
+    let executor = TimedExecutor(gateway.node.counters.polls.clone());
+    let mut builder = hyper_util::server::conn::auto::Builder::new(executor);
     builder
         .http1()
         .timer(TokioTimer::new())
@@ -83,10 +82,9 @@ pub async fn serve(
         .max_header_list_size(HEADERS_BYTES_MAX as u32)
         .keep_alive_interval(header_timeout)
         .keep_alive_timeout(header_timeout);
-    let builder = if is_http2 {
-        builder.http2_only()
-    } else {
-        builder.http1_only()
+    let builder = match is_http2 {
+        true => builder.http2_only(),
+        false => builder.http1_only(),
     };
     let mut stopped = slot.clone();
     let router = router
@@ -103,13 +101,8 @@ pub async fn serve(
             response.map(|response| delivery.watch(response))
         }
     });
-    let connection = builder.serve_connection_with_upgrades(
-        TokioIo::new(StallGuard::new(
-            stream,
-            gateway.node.config.limits.body_timeout,
-        )),
-        service,
-    );
+    let stream = StallGuard::new(stream, gateway.node.config.limits.body_timeout);
+    let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
     tokio::pin!(connection);
     let mut asked = false;
     loop {

@@ -1,7 +1,7 @@
 //! The hooks of a program: how they are found, and the description of the module (spec 04 §6.1).
 
+use crate::messages;
 use crate::scope::{Scope, Thrown};
-use crate::{messages, sys};
 
 /// The functions of a program that the host calls.
 pub(crate) struct Hooks<K, H> {
@@ -27,20 +27,28 @@ pub(crate) struct Found<K, H> {
     pub(crate) error_constructor: H,
 }
 
-/// Why a program is no module.
+/// Why a program is no module, or a call of a hook has no result.
 pub(crate) enum Refused {
     Text(String),
     Thrown,
 }
 
 impl From<Thrown> for Refused {
+    #[inline]
     fn from(_: Thrown) -> Refused {
         Refused::Thrown
     }
 }
 
-fn type_error(text: String) -> Refused {
+#[cold]
+pub(crate) fn type_error(text: String) -> Refused {
     Refused::Text(format!("Uncaught TypeError: {text}"))
+}
+
+#[cold]
+pub(crate) fn unexpected<S: Scope>(scope: &mut S, expected: &str, value: &S::Value) -> Refused {
+    let got = scope.type_name(value);
+    type_error(messages::expected(expected, &got))
 }
 
 /// The hooks of an evaluated program: those that it registered with a version 1.x (§10), if `legacy` has any, or those of its
@@ -78,27 +86,25 @@ fn ask<S: Scope>(scope: &mut S, namespace: &S::Value) -> Result<Found<S::Kept, S
     }
     let function = scope.module_hooks(&schema)?;
     let Some(function_hook) = scope.hook(&function) else {
-        let got = scope.type_name(&function);
-        return Err(type_error(messages::expected("hooks function", &got)));
+        return Err(unexpected(scope, "hooks function", &function));
     };
     let object = scope.call(&function_hook, &schema, std::slice::from_ref(namespace))?;
     if !scope.is_object(&object) {
-        let got = scope.type_name(&object);
-        return Err(type_error(messages::expected("hooks object", &got)));
+        return Err(unexpected(scope, "hooks object", &object));
     }
     read(scope, &object)
 }
 
 /// In the order of the chapter.
 fn read<S: Scope>(scope: &mut S, object: &S::Value) -> Result<Found<S::Kept, S::Hook>, Refused> {
-    let describe = required(scope, object, sys::HOOK_DESCRIBE)?.1;
-    let error_constructor = required(scope, object, sys::HOOK_ERROR_CONSTRUCTOR)?.1;
-    let sender_error = required(scope, object, sys::HOOK_SENDER_ERROR)?.0;
-    let call_reducer = required(scope, object, sys::HOOK_CALL_REDUCER)?.1;
-    let call_view = required(scope, object, sys::HOOK_CALL_VIEW)?.1;
-    let call_view_anon = required(scope, object, sys::HOOK_CALL_VIEW_ANON)?.1;
-    let call_procedure = required(scope, object, sys::HOOK_CALL_PROCEDURE)?.1;
-    let call_http_handler = optional(scope, object, sys::HOOK_CALL_HTTP_HANDLER)?;
+    let describe = required(scope, object, "__describe_module__")?.1;
+    let error_constructor = required(scope, object, "__get_error_constructor__")?.1;
+    let sender_error = required(scope, object, "__sender_error_class__")?.0;
+    let call_reducer = required(scope, object, "__call_reducer__")?.1;
+    let call_view = required(scope, object, "__call_view__")?.1;
+    let call_view_anon = required(scope, object, "__call_view_anon__")?.1;
+    let call_procedure = required(scope, object, "__call_procedure__")?.1;
+    let call_http_handler = optional(scope, object, "__call_http_handler__")?;
     let hooks = Hooks {
         receiver: scope.keep(object),
         describe,
@@ -108,8 +114,8 @@ fn read<S: Scope>(scope: &mut S, object: &S::Value) -> Result<Found<S::Kept, S::
         call_http_handler,
         call_view,
         call_view_anon,
-        call_reducer_direct: extra(scope, object, sys::HOOK_CALL_REDUCER_DIRECT)?,
-        call_procedure_direct: extra(scope, object, sys::HOOK_CALL_PROCEDURE_DIRECT)?,
+        call_reducer_direct: extra(scope, object, "__lightcone_call_reducer__")?,
+        call_procedure_direct: extra(scope, object, "__lightcone_call_procedure__")?,
     };
     Ok(Found {
         hooks,
@@ -152,11 +158,7 @@ fn extra<S: Scope>(
 }
 
 fn no_function<S: Scope>(scope: &mut S, value: &S::Value, name: &str) -> Refused {
-    let got = scope.type_name(value);
-    type_error(messages::expected(
-        &format!("module function hook `{name}`"),
-        &got,
-    ))
+    unexpected(scope, &format!("module function hook `{name}`"), value)
 }
 
 /// The BSATN of the module definition.
@@ -166,14 +168,7 @@ pub(crate) fn describe<S: Scope>(
 ) -> Result<Vec<u8>, Refused> {
     let receiver = scope.kept(&hooks.receiver);
     let description = scope.call(&hooks.describe, &receiver, &[])?;
-    match scope.array_bytes(&description) {
-        Some(bytes) => Ok(bytes),
-        None => {
-            let got = scope.type_name(&description);
-            Err(type_error(messages::expected(
-                "`Uint8Array` return from `__describe_module__`",
-                &got,
-            )))
-        }
-    }
+    let expected = "`Uint8Array` return from `__describe_module__`";
+    let bytes = scope.array_bytes(&description);
+    bytes.ok_or_else(|| unexpected(scope, expected, &description))
 }

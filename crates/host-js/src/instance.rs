@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use lightcone_host::{
     lend, trap_of, ConsoleLevel, Counted, HandlerResponse, HoldsEnv, HostTrap, Interrupt, Lent,
-    LimitKind, ModuleInstance, OpenTransaction, ProcedureOutcome, ReadSet, ReadView, ReducerCall,
-    ReducerOutcome, Transactions, ViewCall, ViewOutcome,
+    LimitKind, ModuleInstance, OpenTransaction, ProcedureCall, ProcedureOutcome, ProcedureResult,
+    ReadSet, ReadView, ReducerCall, ReducerOutcome, Transactions, ViewCall, ViewOutcome,
 };
 
+use crate::frame::console_frames;
 use crate::invoke::{HookOutcome, Target};
 use crate::trace::Exception;
 
@@ -55,75 +56,83 @@ pub(crate) trait Realm: HoldsEnv + Send {
 
 pub(crate) struct JsInstance<R> {
     realm: R,
-    /// The reads of the last view.
-    reads: ReadSet,
 }
 
 impl<R: Realm> JsInstance<R> {
     pub(crate) fn new(realm: R) -> JsInstance<R> {
-        JsInstance {
-            realm,
-            reads: ReadSet::default(),
-        }
+        JsInstance { realm }
     }
 
+    /// Gives what the hook returned: for a handler, head and body of the response. The reads of a view are added to `reads`.
     #[inline]
-    fn run(&mut self, lent: Lent<'_>, call: &ReducerCall<'_>, target: Target<'_>) -> CallOutcome {
+    fn run(
+        &mut self,
+        lent: Lent<'_>,
+        call: &ReducerCall<'_>,
+        target: Target<'_>,
+        reads: Option<&mut ReadSet>,
+    ) -> Result<(Vec<u8>, Vec<u8>), Ended> {
         if self.realm.is_tainted() {
-            return CallOutcome::Fatal(
-                "the instance was stopped before and not replaced".to_owned(),
-            );
+            let message = "the instance was stopped before and not replaced";
+            return Err(Ended::Fatal(message.to_owned()));
         }
-        if let Err(message) = self.realm.make_ready() {
-            return CallOutcome::Fatal(message);
-        }
+        self.realm.make_ready().map_err(Ended::Fatal)?;
         let ended = lend(&mut self.realm, lent, |realm| {
             realm.env().begin_script_call(call.name);
-            if matches!(target, Target::View { .. }) {
+            if reads.is_some() {
                 realm.env().begin_reads();
             }
             let ended = match realm.call(call, target) {
-                (_, Some(trap)) => stopped(&trap),
-                (HookOutcome::Returned(value), None) => CallOutcome::Returned(value),
-                (HookOutcome::Answered(head, body), None) => CallOutcome::Answered(head, body),
-                (HookOutcome::Refused(text), None) => CallOutcome::Refused(text),
-                (HookOutcome::Uncaught(exception), None) => uncaught(realm, &exception),
-                (HookOutcome::Failed(message), None) => CallOutcome::Fatal(message),
+                (_, Some(trap)) => Err(stopped(&trap)),
+                (HookOutcome::Returned(value, body), None) => Ok((value, body)),
+                (HookOutcome::Refused(text), None) => Err(Ended::Refused(text)),
+                (HookOutcome::Uncaught(exception), None) => Err(uncaught(realm, &exception)),
+                (HookOutcome::Failed(message), None) => Err(Ended::Fatal(message)),
             };
             realm.env().end_script_call();
             ended
         });
-        if matches!(target, Target::View { .. }) {
-            self.reads = self.realm.env().end_reads();
+        if let Some(reads) = reads {
+            reads.extend(self.realm.env().end_reads());
         }
         if let Some(panic) = self.realm.take_panic() {
             resume_unwind(panic);
         }
         ended
     }
-}
 
-impl<R: Realm> JsInstance<R> {
-    /// What a call returned is in its instance's account until another account takes it.
-    fn count(&mut self, bytes: Vec<u8>) -> Result<Counted<Vec<u8>>, HostTrap> {
-        Counted::of(bytes, self.realm.env().account()).map_err(trap_of)
+    /// What a procedure or handler returned is in its instance's account until another account takes it.
+    fn result(
+        &mut self,
+        (value, body): (Vec<u8>, Vec<u8>),
+        is_response: bool,
+    ) -> Result<ProcedureResult, HostTrap> {
+        let account = self.realm.env().account();
+        let count = |bytes| Counted::of(bytes, account).map_err(trap_of);
+        let value = count(value)?;
+        Ok(match is_response {
+            false => ProcedureResult::Value(value),
+            true => ProcedureResult::Response(HandlerResponse {
+                head: value,
+                body: count(body)?,
+            }),
+        })
     }
 }
 
 #[cold]
-fn stopped(trap: &HostTrap) -> CallOutcome {
-    let kind = LimitKind::CallTime;
+fn stopped(trap: &HostTrap) -> Ended {
     match trap {
-        HostTrap::Limit { kind: limit, .. } if *limit == kind => {
-            CallOutcome::TimedOut(trap.to_string())
+        HostTrap::Limit { kind, .. } if *kind == LimitKind::CallTime => {
+            Ended::TimedOut(trap.to_string())
         }
-        trap => CallOutcome::Fatal(trap.to_string()),
+        trap => Ended::Fatal(trap.to_string()),
     }
 }
 
 /// An uncaught exception goes to the module's log (§9).
 #[cold]
-fn uncaught<R: Realm>(realm: &mut R, exception: &Exception) -> CallOutcome {
+fn uncaught<R: Realm>(realm: &mut R, exception: &Exception) -> Ended {
     let location = exception.location();
     realm.env().console_log(
         ConsoleLevel::PANIC_NUMBER.into(),
@@ -131,9 +140,9 @@ fn uncaught<R: Realm>(realm: &mut R, exception: &Exception) -> CallOutcome {
         location.map(|(script, _)| script.as_bytes()),
         location.map_or(u32::MAX, |(_, line)| line),
         exception.message.as_bytes(),
-        || exception.console_frames(),
+        || console_frames(&exception.frames),
     );
-    CallOutcome::Fatal(exception.text())
+    Ended::Fatal(exception.text())
 }
 
 impl<R: Realm> ModuleInstance for JsInstance<R> {
@@ -143,37 +152,31 @@ impl<R: Realm> ModuleInstance for JsInstance<R> {
         transaction: OpenTransaction<'_>,
         call: &ReducerCall<'_>,
     ) -> ReducerOutcome {
-        self.run(Lent::Transaction(transaction), call, Target::Reducer)
-            .into()
+        match self.run(Lent::Transaction(transaction), call, Target::Reducer, None) {
+            Ok(_) => ReducerOutcome::Ok,
+            Err(Ended::Refused(text)) => ReducerOutcome::UserError(text),
+            Err(Ended::Fatal(message)) => ReducerOutcome::Fatal { message },
+            Err(Ended::TimedOut(message)) => ReducerOutcome::TimedOut { message },
+        }
     }
 
     fn call_procedure(
         &mut self,
         transactions: &mut dyn Transactions,
-        call: &ReducerCall<'_>,
+        call: &ProcedureCall<'_>,
     ) -> ProcedureOutcome {
-        let outcome = self.run(Lent::Transactions(transactions), call, Target::Procedure);
-        outcome.into_outcome(|outcome| match outcome {
-            CallOutcome::Returned(value) => Some(self.count(value)),
-            _ => None,
-        })
-    }
-
-    fn call_http_handler(
-        &mut self,
-        transactions: &mut dyn Transactions,
-        call: &ReducerCall<'_>,
-        body: &[u8],
-    ) -> ProcedureOutcome<HandlerResponse> {
-        let target = Target::HttpHandler(body);
-        let outcome = self.run(Lent::Transactions(transactions), call, target);
-        outcome.into_outcome(|outcome| match outcome {
-            CallOutcome::Answered(head, body) => Some(self.count(head).and_then(|head| {
-                let body = self.count(body)?;
-                Ok(HandlerResponse { head, body })
-            })),
-            _ => None,
-        })
+        let target = call.body.map_or(Target::Procedure, Target::HttpHandler);
+        let called = self.run(Lent::Transactions(transactions), &call.call, target, None);
+        let message = match called {
+            Ok(returned) => match self.result(returned, call.body.is_some()) {
+                Ok(result) => return ProcedureOutcome::Returned(result),
+                Err(trap) => trap.to_string(),
+            },
+            // For these, refusals are failures with another text (§5.2).
+            Err(Ended::Refused(message) | Ended::Fatal(message)) => message,
+            Err(Ended::TimedOut(message)) => return ProcedureOutcome::TimedOut { message },
+        };
+        ProcedureOutcome::Failed { message }
     }
 
     fn call_view(
@@ -182,21 +185,14 @@ impl<R: Realm> ModuleInstance for JsInstance<R> {
         call: &ViewCall<'_>,
         reads: &mut ReadSet,
     ) -> ViewOutcome {
-        // Reads are noted once there is an isolate.
         let target = Target::View {
             is_anonymous: call.sender.is_none(),
         };
-        let outcome = self.run(Lent::Read(view), &call.as_call(), target);
-        reads.extend(std::mem::take(&mut self.reads));
-        match outcome {
-            CallOutcome::Returned(result) => ViewOutcome::with_header(result),
-            CallOutcome::Answered(..) => ViewOutcome::Failed {
-                message: "a view answered like an HTTP handler".to_owned(),
-            },
-            CallOutcome::Refused(message) | CallOutcome::Fatal(message) => {
-                ViewOutcome::Failed { message }
-            }
-            CallOutcome::TimedOut(message) => ViewOutcome::TimedOut { message },
+        let called = self.run(Lent::Read(view), &call.as_call(), target, Some(reads));
+        match called {
+            Ok((result, _)) => ViewOutcome::with_header(result),
+            Err(Ended::Refused(message) | Ended::Fatal(message)) => ViewOutcome::Failed { message },
+            Err(Ended::TimedOut(message)) => ViewOutcome::TimedOut { message },
         }
     }
 
@@ -233,46 +229,10 @@ impl<R: Realm> ModuleInstance for JsInstance<R> {
     }
 }
 
-enum CallOutcome {
-    /// Empty for reducers.
-    Returned(Vec<u8>),
-    /// Head and body of the response of an HTTP handler.
-    Answered(Vec<u8>, Vec<u8>),
+/// Why a call has no result.
+enum Ended {
     /// With the text of a `SenderError`.
     Refused(String),
     Fatal(String),
     TimedOut(String),
-}
-
-impl From<CallOutcome> for ReducerOutcome {
-    #[inline]
-    fn from(outcome: CallOutcome) -> Self {
-        match outcome {
-            CallOutcome::Returned(_) | CallOutcome::Answered(..) => ReducerOutcome::Ok,
-            CallOutcome::Refused(text) => ReducerOutcome::UserError(text),
-            CallOutcome::Fatal(message) => ReducerOutcome::Fatal { message },
-            CallOutcome::TimedOut(message) => ReducerOutcome::TimedOut { message },
-        }
-    }
-}
-
-impl CallOutcome {
-    fn into_outcome<R>(
-        self,
-        returned: impl FnOnce(CallOutcome) -> Option<Result<R, HostTrap>>,
-    ) -> ProcedureOutcome<R> {
-        match self {
-            // For these, refusals are failures with another text (§5.2).
-            CallOutcome::Refused(message) | CallOutcome::Fatal(message) => {
-                ProcedureOutcome::Failed { message }
-            }
-            CallOutcome::TimedOut(message) => ProcedureOutcome::TimedOut { message },
-            ended => match returned(ended).expect("a hook ends with what its kind returns") {
-                Ok(result) => ProcedureOutcome::Returned(result),
-                Err(trap) => ProcedureOutcome::Failed {
-                    message: trap.to_string(),
-                },
-            },
-        }
-    }
 }

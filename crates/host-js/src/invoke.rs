@@ -2,7 +2,7 @@
 
 use lightcone_host::ReducerCall;
 
-use crate::hooks::Hooks;
+use crate::hooks::{type_error, unexpected, Hooks, Refused};
 use crate::messages;
 use crate::scope::{CallBuffer, Scope, Thrown, CALL_BUFFER_BYTES};
 use crate::trace::Exception;
@@ -16,16 +16,20 @@ pub(crate) enum Target<'a> {
 }
 
 pub(crate) enum HookOutcome {
-    /// Empty for reducers.
-    Returned(Vec<u8>),
-    /// Head and body of the response of an HTTP handler.
-    Answered(Vec<u8>, Vec<u8>),
+    /// Empty for reducers; for an HTTP handler, head and body of the response.
+    Returned(Vec<u8>, Vec<u8>),
     /// With the text of a `SenderError`.
     Refused(String),
     /// An uncaught exception, or a result of the wrong type.
     Uncaught(Exception),
     /// Without a record in the module's log.
     Failed(String),
+}
+
+impl HookOutcome {
+    fn of(value: Vec<u8>) -> HookOutcome {
+        HookOutcome::Returned(value, Vec::new())
+    }
 }
 
 /// Values that an isolate keeps between calls.
@@ -55,19 +59,6 @@ const KEPT_VIEW_BYTES_MAX: usize = 512;
 /// Cached big integers of each kind; a power of two.
 const BIG_INTS_KEPT: usize = 256;
 
-enum Failure {
-    Thrown,
-    /// A TypeError of the host.
-    Type(String),
-}
-
-impl From<Thrown> for Failure {
-    #[inline]
-    fn from(_: Thrown) -> Failure {
-        Failure::Thrown
-    }
-}
-
 #[inline]
 pub(crate) fn invoke<S: Scope>(
     scope: &mut S,
@@ -78,9 +69,9 @@ pub(crate) fn invoke<S: Scope>(
     let result = call_hook(scope, roots, call, target);
     match result.and_then(|value| returned(scope, &value, target)) {
         Ok(end) => end,
-        Err(Failure::Thrown) => threw(scope, roots),
-        Err(Failure::Type(text)) => HookOutcome::Uncaught(Exception {
-            message: format!("Uncaught TypeError: {text}"),
+        Err(Refused::Thrown) => threw(scope, roots),
+        Err(Refused::Text(message)) => HookOutcome::Uncaught(Exception {
+            message,
             frames: Vec::new(),
         }),
     }
@@ -92,7 +83,7 @@ fn call_hook<S: Scope>(
     roots: &mut Roots<S::Kept, S::Hook>,
     call: &ReducerCall<'_>,
     target: Target<'_>,
-) -> Result<S::Value, Failure> {
+) -> Result<S::Value, Refused> {
     let this = scope.kept(&roots.hooks.receiver);
     let (direct, standard) = match target {
         Target::Reducer => (&roots.hooks.call_reducer_direct, &roots.hooks.call_reducer),
@@ -116,7 +107,7 @@ fn call_hook<S: Scope>(
         }
         Target::HttpHandler(body) => {
             let Some(hook) = &roots.hooks.call_http_handler else {
-                return Err(Failure::Type(messages::NO_HTTP_HANDLER_HOOK.to_owned()));
+                return Err(type_error(messages::NO_HTTP_HANDLER_HOOK.to_owned()));
             };
             let arguments = [
                 scope.number(call.id),
@@ -193,32 +184,26 @@ fn returned<S: Scope>(
     scope: &mut S,
     value: &S::Value,
     target: Target<'_>,
-) -> Result<HookOutcome, Failure> {
+) -> Result<HookOutcome, Refused> {
     match target {
-        Target::Reducer if scope.is_undefined(value) => Ok(HookOutcome::Returned(Vec::new())),
-        Target::Reducer => Err(Failure::Type(messages::REDUCER_RETURNED.to_owned())),
+        Target::Reducer if scope.is_undefined(value) => Ok(HookOutcome::of(Vec::new())),
+        Target::Reducer => Err(type_error(messages::REDUCER_RETURNED.to_owned())),
         Target::Procedure => match scope.array_bytes(value) {
-            Some(bytes) => Ok(HookOutcome::Returned(bytes)),
-            None => Err(Failure::Type(messages::PROCEDURE_RETURNED.to_owned())),
+            Some(bytes) => Ok(HookOutcome::of(bytes)),
+            None => Err(type_error(messages::PROCEDURE_RETURNED.to_owned())),
         },
         Target::View { .. } => {
             if scope.is_object(value) {
                 let data = scope.property(value, "data")?;
                 if let Some(bytes) = scope.array_bytes(&data) {
-                    return Ok(HookOutcome::Returned(bytes));
+                    return Ok(HookOutcome::of(bytes));
                 }
             }
-            Err(Failure::Type(messages::VIEW_RETURNED.to_owned()))
+            Err(type_error(messages::VIEW_RETURNED.to_owned()))
         }
         Target::HttpHandler(_) => match answered(scope, value)? {
-            Some((head, body)) => Ok(HookOutcome::Answered(head, body)),
-            None => {
-                let got = scope.type_name(value);
-                Err(Failure::Type(messages::expected(
-                    messages::HANDLER_RETURNED,
-                    &got,
-                )))
-            }
+            Some((head, body)) => Ok(HookOutcome::Returned(head, body)),
+            None => Err(unexpected(scope, messages::HANDLER_RETURNED, value)),
         },
     }
 }

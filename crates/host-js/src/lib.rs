@@ -13,6 +13,7 @@
 //! | `instance` | what the database calls, over a `Realm` |
 //! | `invoke` | one call of a hook: arguments, result, what it threw, over a `Scope` (§5.2, §6.2) |
 //! | `hooks` | how the hooks are found (§6.1) |
+//! | `host_calls` | what the host functions do, over a `Call` of either engine (§4) |
 //! | [`specifier`] | which imports resolve, and the texts when they do not (§3) |
 //! | [`messages`] | texts of argument checks, hook lookup and results (§4.1, §6) |
 //! | [`sys`] | the list of the host functions with their versions (§4.2, §10) |
@@ -28,6 +29,7 @@ pub mod frame;
 #[doc(hidden)]
 pub mod fuzzing;
 mod hooks;
+mod host_calls;
 mod instance;
 mod invoke;
 pub mod messages;

@@ -34,6 +34,10 @@ pub const BUFFER_TOO_SMALL: &str = "__buffer_too_small__";
 pub const BUFFER: &str = "buffer";
 /// The buffer of a scan or iterator function.
 pub const ARRAY_BUFFER: &str = "`ArrayBuffer`";
+/// A text.
+pub const STRING: &str = "`string`";
+/// Bytes that are not in the buffer of a call.
+pub const BYTES: &str = "`Uint8Array`";
 
 /// What was expected; `got` is the name of the value's type (see the engines' `type_name`).
 pub fn expected(what: &str, got: &str) -> String {

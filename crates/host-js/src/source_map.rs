@@ -6,10 +6,11 @@
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use base64::engine::general_purpose::STANDARD;
 use base64::Engine;
+use parking_lot::Mutex;
 use serde::de::{IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
@@ -96,7 +97,7 @@ impl SourceMap {
     }
 
     fn positions(&self) -> Option<Arc<Positions>> {
-        let mut read = lock(&self.read);
+        let mut read = self.read.lock();
         match &*read {
             Read::Map(positions) => return Some(positions.clone()),
             Read::Unusable => return None,
@@ -130,10 +131,6 @@ fn is_base64(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=')
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// The parsed maps, oldest first, with their sizes.
 static KEPT: Mutex<VecDeque<(Weak<Mutex<Read>>, usize)>> = Mutex::new(VecDeque::new());
 
@@ -141,7 +138,7 @@ static KEPT: Mutex<VecDeque<(Weak<Mutex<Read>>, usize)>> = Mutex::new(VecDeque::
 fn keep(map: &Arc<Mutex<Read>>, bytes: usize) {
     let mut forgotten = Vec::new();
     {
-        let mut kept = lock(&KEPT);
+        let mut kept = KEPT.lock();
         kept.retain(|(map, _)| map.strong_count() > 0);
         kept.push_back((Arc::downgrade(map), bytes));
         let mut total: usize = kept.iter().map(|(_, bytes)| bytes).sum();
@@ -152,7 +149,7 @@ fn keep(map: &Arc<Mutex<Read>>, bytes: usize) {
         }
     }
     for map in forgotten.iter().filter_map(Weak::upgrade) {
-        *lock(&map) = Read::NotYet;
+        *map.lock() = Read::NotYet;
     }
 }
 
@@ -570,7 +567,7 @@ mod tests {
         let segments = "AAAA,".repeat(1 << 20);
         let json = format!("{{\"mappings\":\"{segments}\",\"sources\":[\"x\"]}}");
         let maps: Vec<_> = (0..6).map(|_| map_of(json.as_bytes())).collect();
-        let is_read = |map: &SourceMap| matches!(&*lock(&map.read), Read::Map(_));
+        let is_read = |map: &SourceMap| matches!(&*map.read.lock(), Read::Map(_));
         assert!(!is_read(&maps[0]), "nothing is read before it is needed");
         for map in &maps {
             assert_eq!(mapped(map, 1, 1).0, "x");

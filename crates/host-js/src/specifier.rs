@@ -1,5 +1,6 @@
 //! Which imports of a program resolve (spec 04 §3).
 
+use lightcone_host::import_version;
 use thiserror::Error;
 
 use crate::sys::{SysVersion, VERSIONS};
@@ -26,10 +27,8 @@ pub fn resolve(specifier: &str) -> Result<SysVersion, SpecifierError> {
     if name != "sys" {
         return Err(not_found());
     }
-    let (major, minor) = version
-        .split_once('.')
-        .and_then(|(major, minor)| Some((number(major)?, number(minor)?)))
-        .ok_or_else(|| SpecifierError::Version(specifier.to_owned()))?;
+    let (major, minor) =
+        import_version(version).ok_or_else(|| SpecifierError::Version(specifier.to_owned()))?;
     let version = SysVersion { major, minor };
     if VERSIONS.contains(&version) {
         Ok(version)
@@ -40,13 +39,6 @@ pub fn resolve(specifier: &str) -> Result<SysVersion, SpecifierError> {
             minor,
         })
     }
-}
-
-fn number(text: &str) -> Option<u16> {
-    // `parse` would take a sign.
-    text.bytes()
-        .all(|byte| byte.is_ascii_digit())
-        .then(|| text.parse().ok())?
 }
 
 #[cfg(test)]

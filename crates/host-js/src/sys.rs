@@ -26,13 +26,35 @@ pub const VERSIONS: &[SysVersion] = &[
     SysVersion { major: 2, minor: 1 },
 ];
 
-/// Declares the host functions, and the exports of the versions that brought them.
+/// Makes an engine's native functions: one for each host function, so that none looks up at run time which it is.
+pub(crate) trait Natives {
+    type Native;
+
+    /// `FUNCTION` is a position in [`Function::ALL`].
+    fn native<const FUNCTION: u8>() -> Self::Native;
+}
+
+/// Declares the host functions with their numbers of parameters, and the exports of the versions that brought them.
 macro_rules! functions {
-    ($($(#[$doc:meta])* $version:ident { $($function:ident = $name:literal,)+ })+) => {
+    ($($(#[$doc:meta])* $version:ident { $($arity:literal $function:ident = $name:literal,)+ })+) => {
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[allow(missing_docs)]
         pub enum Function {
             $($($function,)+)+
+        }
+
+        impl Function {
+            pub(crate) const ALL: &[Function] = &[$($(Function::$function,)+)+];
+
+            /// The number of parameters.
+            #[cfg(feature = "quickjs")]
+            pub(crate) fn arity(self) -> u8 {
+                match self { $($(Function::$function => $arity,)+)+ }
+            }
+
+            pub(crate) fn native<N: Natives>(self) -> N::Native {
+                match self { $($(Function::$function => N::native::<{ Function::$function as u8 }>(),)+)+ }
+            }
         }
 
         $($(#[$doc])* pub const $version: &[(&str, Function)] = &[$(($name, Function::$function)),+];)+
@@ -42,91 +64,82 @@ macro_rules! functions {
 functions! {
     /// The exports of version 2.0, besides `moduleHooks`.
     SYS_2_0 {
-        TableIdFromName = "table_id_from_name",
-        IndexIdFromName = "index_id_from_name",
-        TableRowCount = "datastore_table_row_count",
-        TableScan = "datastore_table_scan_bsatn",
-        IndexScanPoint = "datastore_index_scan_point_bsatn",
-        IndexScanRange = "datastore_index_scan_range_bsatn",
-        DeleteByIndexScanPoint = "datastore_delete_by_index_scan_point_bsatn",
-        DeleteByIndexScanRange = "datastore_delete_by_index_scan_range_bsatn",
-        DeleteAllByEq = "datastore_delete_all_by_eq_bsatn",
-        Insert = "datastore_insert_bsatn",
-        Update = "datastore_update_bsatn",
-        RowIterAdvance = "row_iter_bsatn_advance",
-        RowIterClose = "row_iter_bsatn_close",
-        ConsoleLog = "console_log",
-        ConsoleTimerStart = "console_timer_start",
-        ConsoleTimerEnd = "console_timer_end",
-        Identity = "identity",
-        GetJwtPayload = "get_jwt_payload",
-        VolatileScheduleImmediate = "volatile_nonatomic_schedule_immediate",
-        ProcedureStartMutTx = "procedure_start_mut_tx",
-        ProcedureCommitMutTx = "procedure_commit_mut_tx",
-        ProcedureAbortMutTx = "procedure_abort_mut_tx",
-        ProcedureHttpRequest = "procedure_http_request",
+        1 TableIdFromName = "table_id_from_name",
+        1 IndexIdFromName = "index_id_from_name",
+        1 TableRowCount = "datastore_table_row_count",
+        1 TableScan = "datastore_table_scan_bsatn",
+        3 IndexScanPoint = "datastore_index_scan_point_bsatn",
+        6 IndexScanRange = "datastore_index_scan_range_bsatn",
+        3 DeleteByIndexScanPoint = "datastore_delete_by_index_scan_point_bsatn",
+        6 DeleteByIndexScanRange = "datastore_delete_by_index_scan_range_bsatn",
+        3 DeleteAllByEq = "datastore_delete_all_by_eq_bsatn",
+        3 Insert = "datastore_insert_bsatn",
+        4 Update = "datastore_update_bsatn",
+        2 RowIterAdvance = "row_iter_bsatn_advance",
+        1 RowIterClose = "row_iter_bsatn_close",
+        2 ConsoleLog = "console_log",
+        1 ConsoleTimerStart = "console_timer_start",
+        1 ConsoleTimerEnd = "console_timer_end",
+        0 Identity = "identity",
+        1 GetJwtPayload = "get_jwt_payload",
+        2 VolatileScheduleImmediate = "volatile_nonatomic_schedule_immediate",
+        0 ProcedureStartMutTx = "procedure_start_mut_tx",
+        0 ProcedureCommitMutTx = "procedure_commit_mut_tx",
+        0 ProcedureAbortMutTx = "procedure_abort_mut_tx",
+        2 ProcedureHttpRequest = "procedure_http_request",
     }
     /// What version 2.1 added.
     SYS_2_1 {
-        Clear = "datastore_clear",
+        1 Clear = "datastore_clear",
     }
+    /// What no version has (docs/js-abi.md).
+    EXTRA {
+        3 PointRead = "point_read",
+    }
+}
+
+/// The optional functions that both engines have (docs/js-abi.md).
+pub(crate) fn extra_functions() -> impl Iterator<Item = (&'static str, Function)> {
+    let row_update = ("row_update", Function::Update);
+    EXTRA.iter().copied().chain([row_update])
+}
+
+/// What a virtual module exports under a name.
+#[derive(Clone, Copy, Debug)]
+pub enum Export {
+    /// The symbol of the hooks.
+    ModuleHooks,
+    Function(Function),
+    /// The export of [`LEGACY`] with the name, under this key.
+    Legacy(&'static str),
 }
 
 /// The exports of a virtual module.
-#[derive(Clone, Copy, Debug)]
-pub enum Exports {
-    Host {
-        module_hooks: bool,
-        functions: &'static [(&'static str, Function)],
-    },
-    /// The exports of [`LEGACY`] under this key.
-    Legacy {
-        version: &'static str,
-        names: &'static [&'static str],
-    },
-}
-
-impl Exports {
-    pub fn of(version: SysVersion) -> Option<Exports> {
-        let legacy = |version, names| Some(Exports::Legacy { version, names });
-        let host = |module_hooks, functions| {
-            Some(Exports::Host {
-                module_hooks,
-                functions,
-            })
-        };
-        match (version.major, version.minor) {
-            (1, 0) => legacy("1.0", SYS_1_0),
-            (1, 1) => legacy("1.1", SYS_1_1),
-            (1, 2) => legacy("1.2", SYS_1_2),
-            (1, 3) => legacy("1.3", SYS_1_3),
-            (2, 0) => host(true, SYS_2_0),
-            (2, 1) => host(false, SYS_2_1),
-            _ => None,
-        }
-    }
-
-    pub fn names(self) -> Vec<&'static str> {
-        match self {
-            Exports::Legacy { names, .. } => names.to_vec(),
-            Exports::Host {
-                module_hooks,
-                functions,
-            } => {
-                let symbol = module_hooks.then_some(MODULE_HOOKS_EXPORT);
-                let functions = functions.iter().map(|(name, _)| *name);
-                symbol.into_iter().chain(functions).collect()
-            }
-        }
-    }
+pub fn exports(version: SysVersion) -> Option<Vec<(&'static str, Export)>> {
+    let host = |functions: &[(&'static str, Function)]| -> Vec<_> {
+        let functions = functions.iter();
+        functions
+            .map(|(name, function)| (*name, Export::Function(*function)))
+            .collect()
+    };
+    let legacy = |key, names: &[&'static str]| -> Vec<_> {
+        let names = names.iter();
+        names.map(|name| (*name, Export::Legacy(key))).collect()
+    };
+    Some(match (version.major, version.minor) {
+        (1, 0) => legacy("1.0", SYS_1_0),
+        (1, 1) => legacy("1.1", SYS_1_1),
+        (1, 2) => legacy("1.2", SYS_1_2),
+        (1, 3) => legacy("1.3", SYS_1_3),
+        (2, 0) => [vec![("moduleHooks", Export::ModuleHooks)], host(SYS_2_0)].concat(),
+        (2, 1) => host(SYS_2_1),
+        _ => return None,
+    })
 }
 
 pub fn functions() -> impl Iterator<Item = (&'static str, Function)> {
     SYS_2_0.iter().chain(SYS_2_1).copied()
 }
-
-/// The name under which version 2.0 exports the symbol of the hooks.
-pub const MODULE_HOOKS_EXPORT: &str = "moduleHooks";
 
 /// The versions 1.x, made of version 2: a script that gives a function of `(sys, moduleHooks)` (§10).
 pub const LEGACY: &str = include_str!("legacy.js");
@@ -163,28 +176,6 @@ const SYS_1_3: &[&str] = &[
     "datastore_index_scan_point_bsatn",
     "datastore_delete_by_index_scan_point_bsatn",
 ];
-
-/// The hooks that every program must have (§6.1).
-pub const HOOK_DESCRIBE: &str = "__describe_module__";
-/// Makes the class of an errno's exception.
-pub const HOOK_ERROR_CONSTRUCTOR: &str = "__get_error_constructor__";
-/// The class of what is thrown for the caller; not called.
-pub const HOOK_SENDER_ERROR: &str = "__sender_error_class__";
-/// §6.2
-pub const HOOK_CALL_REDUCER: &str = "__call_reducer__";
-/// §6.2
-pub const HOOK_CALL_VIEW: &str = "__call_view__";
-/// §6.2
-pub const HOOK_CALL_VIEW_ANON: &str = "__call_view_anon__";
-/// §6.2
-pub const HOOK_CALL_PROCEDURE: &str = "__call_procedure__";
-/// Missing in older packages.
-pub const HOOK_CALL_HTTP_HANDLER: &str = "__call_http_handler__";
-
-/// The optional hook that gets calls in a buffer (docs/js-abi.md).
-pub const HOOK_CALL_REDUCER_DIRECT: &str = "__lightcone_call_reducer__";
-/// The same for procedures.
-pub const HOOK_CALL_PROCEDURE_DIRECT: &str = "__lightcone_call_procedure__";
 
 /// The key in the symbol registry under which the global object holds the optional functions (docs/js-abi.md).
 pub const EXTRAS: &str = "lightcone.sys.1";

@@ -2,9 +2,7 @@
 
 use std::fmt::Write;
 
-use lightcone_host::ConsoleFrame;
-
-use crate::frame::{console_frames, Frame, FrameKind};
+use crate::frame::{Frame, FrameKind};
 use crate::messages::END_SHORT_BACKTRACE;
 use crate::source_map::SourceMap;
 
@@ -50,11 +48,6 @@ impl Exception {
         let frame = self.frames.first()?;
         let script = frame.script.as_deref().unwrap_or("<unknown location>");
         Some((script, frame.line))
-    }
-
-    /// In the form of the module log.
-    pub fn console_frames(&self) -> Vec<ConsoleFrame> {
-        console_frames(&self.frames)
     }
 }
 

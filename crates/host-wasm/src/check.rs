@@ -1,6 +1,6 @@
 //! Checks of a program before it may run: ABI version, imports, exports (spec 03 §3.2, §3.3).
 
-use lightcone_host::HostError;
+use lightcone_host::{import_version, HostError};
 use wasmtime::{ExternType, FuncType, Module};
 
 /// The highest ABI version that this host implements (spec 03 §3.2).
@@ -49,8 +49,8 @@ pub(crate) fn abi_version<'a>(
         let Some(suffix) = name.strip_prefix(IMPORT_PREFIX) else {
             continue;
         };
-        let (major, minor) =
-            parse_version(suffix).ok_or_else(|| HostError::MalformedAbiVersion(name.to_owned()))?;
+        let (major, minor) = import_version(suffix)
+            .ok_or_else(|| HostError::MalformedAbiVersion(name.to_owned()))?;
         required = match required {
             None => Some((major, minor)),
             Some((seen, _)) if seen != major => return Err(HostError::MixedAbi(seen, major)),
@@ -70,22 +70,10 @@ pub(crate) fn abi_version<'a>(
     Ok(())
 }
 
-fn parse_version(suffix: &str) -> Option<(u16, u16)> {
-    let number = |text: &str| {
-        text.bytes()
-            .all(|byte| byte.is_ascii_digit())
-            .then(|| text.parse().ok())
-            .flatten()
-    };
-    let (major, minor) = suffix.split_once('.')?;
-    Some((number(major)?, number(minor)?))
-}
-
-pub(crate) fn function_import_modules(module: &Module) -> Vec<String> {
-    let functions = module
-        .imports()
-        .filter(|import| matches!(import.ty(), ExternType::Func(_)));
-    functions.map(|import| import.module().to_owned()).collect()
+pub(crate) fn function_import_modules(module: &Module) -> impl Iterator<Item = &str> {
+    let imports = module.imports();
+    let functions = imports.filter(|import| matches!(import.ty(), ExternType::Func(_)));
+    functions.map(|import| import.module())
 }
 
 /// Checks every export that the host may use.

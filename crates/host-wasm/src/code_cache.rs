@@ -4,7 +4,7 @@
 //! code, its program and the settings of its compilation. A file with a wrong hash, by a flipped bit or from another program, is
 //! logged and removed, and the program is compiled again. The format is in `docs/on-disk-formats.md`.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::hash::Hash as _;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -240,33 +240,21 @@ fn remove(path: &Path) {
     }
 }
 
-/// Leaves the whole new file, or the old one.
+/// Leaves the whole new file, which only this user can read, or the old one.
 fn write_and_rename(path: &Path, parts: &[&[u8]], sync: bool) -> io::Result<()> {
-    let mut random = [0; 8];
-    fill_random(&mut random)?;
-    let mut name = path.as_os_str().to_owned();
-    name.push(format!(".{:016x}{TEMPORARY}", u64::from_le_bytes(random)));
-    let temporary = PathBuf::from(name);
-    let written = (|| {
-        let mut file = private(OpenOptions::new().write(true).create_new(true)).open(&temporary)?;
-        for part in parts {
-            file.write_all(part)?;
-        }
-        if sync {
-            file.sync_all()?;
-        }
-        fs::rename(&temporary, path)
-    })();
-    if written.is_err() {
-        remove(&temporary);
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let mut file = tempfile::Builder::new()
+        .prefix(&format!("{name}."))
+        .suffix(TEMPORARY)
+        .tempfile_in(path.parent().unwrap_or(Path::new("")))?;
+    for part in parts {
+        file.write_all(part)?;
     }
-    written
-}
-
-fn fill_random(bytes: &mut [u8]) -> io::Result<()> {
-    rand::rngs::SysRng
-        .try_fill_bytes(bytes)
-        .map_err(io::Error::other)
+    if sync {
+        file.as_file().sync_all()?;
+    }
+    file.persist(path)?;
+    Ok(())
 }
 
 /// The secret in the file, or a new one if there is none or others could have read it.
@@ -281,7 +269,7 @@ fn load_or_make_key(path: &Path) -> io::Result<[u8; KEY_BYTES]> {
         Err(error) => return Err(error),
     }
     let mut key = [0; KEY_BYTES];
-    fill_random(&mut key)?;
+    (rand::rngs::SysRng.try_fill_bytes(&mut key)).map_err(io::Error::other)?;
     if let Some(directory) = path.parent() {
         fs::create_dir_all(directory)?;
     }
@@ -318,17 +306,6 @@ fn is_private(metadata: &fs::Metadata) -> bool {
 #[cfg(not(unix))]
 fn is_private(_: &fs::Metadata) -> bool {
     true
-}
-
-#[cfg(unix)]
-fn private(options: &mut OpenOptions) -> &mut OpenOptions {
-    use std::os::unix::fs::OpenOptionsExt;
-    options.mode(0o600)
-}
-
-#[cfg(not(unix))]
-fn private(options: &mut OpenOptions) -> &mut OpenOptions {
-    options
 }
 
 fn make_private_directory(path: &Path) -> io::Result<()> {

@@ -1,8 +1,7 @@
 //! Threads for compilation, started once for the process.
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-
 use lightcone_host::HostError;
+use parking_lot::{Condvar, Mutex};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 /// Compiled at a time; others wait. A slow program holds up no other as long as there are fewer.
@@ -47,7 +46,7 @@ struct Group(Option<ThreadPool>);
 
 impl Group {
     fn take() -> Result<Group, HostError> {
-        let mut groups = COMPILERS.groups();
+        let mut groups = COMPILERS.groups.lock();
         loop {
             if let Some(pool) = groups.free.pop() {
                 return Ok(Group(Some(pool)));
@@ -56,8 +55,7 @@ impl Group {
                 groups.started += 1;
                 break;
             }
-            let waited = COMPILERS.freed.wait(groups);
-            groups = waited.unwrap_or_else(PoisonError::into_inner);
+            COMPILERS.freed.wait(&mut groups);
         }
         drop(groups);
         // Counts as started until that fails.
@@ -80,20 +78,13 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        let mut groups = COMPILERS.groups();
+        let mut groups = COMPILERS.groups.lock();
         match self.0.take() {
             Some(pool) => groups.free.push(pool),
             None => groups.started -= 1,
         }
         drop(groups);
         COMPILERS.freed.notify_one();
-    }
-}
-
-impl Compilers {
-    fn groups(&self) -> MutexGuard<'_, Groups> {
-        // A panic leaves the list intact.
-        self.groups.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -106,8 +97,7 @@ mod tests {
     fn threads_are_started_once() {
         let names = Mutex::new(HashSet::new());
         let note = || {
-            let mut names = names.lock().unwrap_or_else(PoisonError::into_inner);
-            names.insert(std::thread::current().id());
+            names.lock().insert(std::thread::current().id());
         };
         std::thread::scope(|scope| {
             for _ in 0..8 {
@@ -118,7 +108,7 @@ mod tests {
                 });
             }
         });
-        let names = names.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let names = names.into_inner();
         assert!(names.len() <= PROGRAMS_MAX * threads(), "{}", names.len());
         let panicked = std::panic::catch_unwind(|| run(|| panic!("a bug of the compiler")));
         assert!(panicked.is_err());

@@ -3,12 +3,14 @@
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
 use lightcone_host::{
-    clock, on_own_stack, HostError, HostLimits, InstanceOptions, LoadedModule, ModuleEngine,
+    check_stack, clock, on_own_stack, HostError, HostLimits, InstanceOptions, LoadedModule,
+    ModuleEngine,
 };
 use wasmtime::{Config, Engine, Linker, Module, OptLevel, Strategy, WasmFeatures};
 
 use crate::code_cache::{CodeCache, CodeCacheOptions, CodeId};
 use crate::instance::WasmModule;
+use crate::load::Program;
 use crate::mappings::Mappings;
 use crate::state::State;
 use crate::waits::Waits;
@@ -136,39 +138,22 @@ impl ModuleEngine for WasmEngine {
         program: &[u8],
         options: &InstanceOptions,
     ) -> Result<Box<dyn LoadedModule>, HostError> {
-        // The threads that call the module have stacks for this limit.
-        if options.limits.stack_bytes_max < self.stack_bytes_max {
-            return Err(HostError::Engine(format!(
-                "it was made for stacks of {} bytes, and an instance may have {} only",
-                self.stack_bytes_max, options.limits.stack_bytes_max
-            )));
-        }
+        check_stack(self.stack_bytes_max, &options.limits)?;
         let module = on_own_stack(self.stack_bytes_max, || {
             let module = self.code(program)?;
-            check::abi_version(
-                check::function_import_modules(&module)
-                    .iter()
-                    .map(String::as_str),
-            )?;
-            let linked = self
-                .linker
-                .instantiate_pre(&module)
-                .map_err(|error| HostError::Link(error.root_cause().to_string()))?;
-            let suspending = self
-                .suspending
-                .instantiate_pre(&module)
-                .map_err(|error| HostError::Link(error.root_cause().to_string()))?;
-            let steps = check::exports(&module)?;
-            let mappings = self.mappings.clone();
-            let stack_bytes_max = self.stack_bytes_max;
-            WasmModule::start(
-                linked,
-                suspending,
-                steps,
-                stack_bytes_max,
-                mappings,
-                options,
-            )
+            check::abi_version(check::function_import_modules(&module))?;
+            let link = |linker: &Linker<State>| {
+                let linked = linker.instantiate_pre(&module);
+                linked.map_err(|error| HostError::Link(error.root_cause().to_string()))
+            };
+            let program = Program {
+                blocking: link(&self.linker)?,
+                suspending: link(&self.suspending)?,
+                steps: check::exports(&module)?,
+                stack_bytes_max: self.stack_bytes_max,
+                mappings: self.mappings.clone(),
+            };
+            WasmModule::start(program, options)
         })?;
         Ok(Box::new(module))
     }

@@ -93,11 +93,9 @@ impl ProcedureExports {
         let Some(function) = &self.procedure else {
             return Ok(None);
         };
-        let params = params(call, handles);
-        let code = match waits {
-            Waits::Blocking => function.call(&mut *store, params)?,
-            Waits::Suspending => function.call_async(&mut *store, params).await?,
-        };
+        let code = waits
+            .call(function, &mut *store, params(call, handles))
+            .await?;
         let value = store.data_mut().env.take_sink(handles.sink);
         let value = ProcedureResult::Value(value.map_err(end_call)?);
         Ok(Some((code, value)))
@@ -119,10 +117,7 @@ impl ProcedureExports {
         let body_sink = env.open_sink();
         let timestamp = call.timestamp.0;
         let params = (call.id, timestamp, request, body, head_sink, body_sink);
-        let code = match waits {
-            Waits::Blocking => function.call(&mut *store, params)?,
-            Waits::Suspending => function.call_async(&mut *store, params).await?,
-        };
+        let code = waits.call(function, &mut *store, params).await?;
         let env = &mut store.data_mut().env;
         let response = HandlerResponse {
             head: env.take_sink(head_sink).map_err(end_call)?,
@@ -140,7 +135,7 @@ pub(crate) fn poisons(called: &Result<Called, Failure>) -> bool {
 pub(crate) fn outcome(
     called: Result<Called, Failure>,
     call: &ProcedureCall<'_>,
-) -> ProcedureOutcome<ProcedureResult> {
+) -> ProcedureOutcome {
     let (kind, export) = match call.body {
         None => ("procedure", CALL_PROCEDURE),
         Some(_) => ("http handler", CALL_HTTP_HANDLER),

@@ -1,35 +1,29 @@
 //! Instances: load phase and calls (spec 03 §3.1, §11).
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use lightcone_host::clock::ticks;
 use lightcone_host::{
-    lend, on_own_stack, CallHandles, HandlerResponse, HoldsEnv, HostEnv, HostError,
-    InstanceOptions, Interrupt, Lent, LoadedModule, ModuleInstance, OpenTransaction, ProcedureCall,
-    ProcedureOutcome, ProcedureResult, ReadSet, ReadView, ReducerCall, ReducerOutcome, Reservation,
-    SuspendableInstance, Suspended, Transactions, ViewCall, ViewOutcome,
+    lend, on_own_stack, CallHandles, HoldsEnv, HostEnv, HostError, InstanceOptions, Interrupt,
+    Lent, LoadedModule, ModuleInstance, OpenTransaction, ProcedureCall, ProcedureOutcome, ReadSet,
+    ReadView, ReducerCall, ReducerOutcome, Reservation, SuspendableInstance, Suspended,
+    Transactions, ViewCall, ViewOutcome,
 };
-use wasmtime::{InstancePre, Store, StoreContextMut, Trap, UpdateDeadline};
+use parking_lot::Mutex;
+use wasmtime::{Store, StoreContextMut, UpdateDeadline};
 
-use crate::check::LoadSteps;
 use crate::exports::{
     outcome, params, poisons, AnonymousViewFunction, CallFunction, Failure, ProcedureExports,
     ViewFunction, CALL_VIEW, CALL_VIEW_ANON,
 };
-use crate::load::{new_store, Loading};
-use crate::mappings::Mappings;
+use crate::load::{Loading, Program};
 use crate::state::State;
 use crate::suspendable::SuspendableWasm;
 use crate::trap::end_call;
 use crate::waits::{at_once, Waits};
 
 pub(crate) struct WasmModule {
-    linked: InstancePre<State>,
-    /// As `linked`, with host calls that suspend.
-    suspending: InstancePre<State>,
-    steps: LoadSteps,
-    stack_bytes_max: usize,
-    mappings: Mappings,
+    program: Program,
     description: Vec<u8>,
     /// The instance of the load phase, until it is taken.
     first: Mutex<Option<WasmInstance>>,
@@ -37,22 +31,13 @@ pub(crate) struct WasmModule {
 
 impl WasmModule {
     pub(crate) fn start(
-        linked: InstancePre<State>,
-        suspending: InstancePre<State>,
-        steps: LoadSteps,
-        stack_bytes_max: usize,
-        mappings: Mappings,
+        program: Program,
         options: &InstanceOptions,
     ) -> Result<WasmModule, HostError> {
         let env = HostEnv::new(options.clone());
-        let (instance, description) =
-            WasmInstance::start(&linked, &steps, stack_bytes_max, &mappings, env)?;
+        let (instance, description) = WasmInstance::start(&program, env)?;
         Ok(WasmModule {
-            linked,
-            suspending,
-            steps,
-            stack_bytes_max,
-            mappings,
+            program,
             description,
             first: Mutex::new(Some(instance)),
         })
@@ -65,23 +50,13 @@ impl LoadedModule for WasmModule {
     }
 
     fn instantiate(&self, env: HostEnv) -> Result<Box<dyn ModuleInstance>, HostError> {
-        let first = self
-            .first
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        let first = self.first.lock().take();
         if let Some(mut instance) = first {
             instance.adopt(env);
             return Ok(Box::new(instance));
         }
-        let (instance, _) = on_own_stack(self.stack_bytes_max, || {
-            WasmInstance::start(
-                &self.linked,
-                &self.steps,
-                self.stack_bytes_max,
-                &self.mappings,
-                env,
-            )
+        let (instance, _) = on_own_stack(self.program.stack_bytes_max, || {
+            WasmInstance::start(&self.program, env)
         })?;
         Ok(Box::new(instance))
     }
@@ -94,15 +69,9 @@ impl LoadedModule for WasmModule {
         &self,
         env: HostEnv,
     ) -> Option<Suspended<'_, Result<Box<dyn SuspendableInstance>, HostError>>> {
-        let started = SuspendableWasm::start(
-            &self.suspending,
-            &self.steps,
-            self.stack_bytes_max,
-            &self.mappings,
-            env,
-        );
         Some(Box::pin(async move {
-            let instance: Box<dyn SuspendableInstance> = Box::new(started.await?);
+            let started = SuspendableWasm::start(&self.program, env).await?;
+            let instance: Box<dyn SuspendableInstance> = Box::new(started);
             Ok(instance)
         }))
     }
@@ -125,28 +94,22 @@ pub(crate) struct WasmInstance {
 
 impl WasmInstance {
     /// Instantiates and runs the load phase. The description is the second part of the result.
-    fn start(
-        linked: &InstancePre<State>,
-        steps: &LoadSteps,
-        stack_bytes_max: usize,
-        mappings: &Mappings,
-        env: HostEnv,
-    ) -> Result<(WasmInstance, Vec<u8>), HostError> {
-        let (load_ticks, call_ticks) = (
-            ticks(env.limits().load_ms_max),
-            ticks(env.limits().call_ms_max),
-        );
-        let mappings = mappings.take()?;
-        let mut store = new_store(linked, env);
+    fn start(program: &Program, env: HostEnv) -> Result<(WasmInstance, Vec<u8>), HostError> {
+        let limits = env.limits();
+        let (load_ticks, call_ticks) = (ticks(limits.load_ms_max), ticks(limits.call_ms_max));
+        let mappings = program.mappings.take()?;
+        let mut store = program.new_store(env, Waits::Blocking);
         // One time limit for everything up to the description.
         store.set_epoch_deadline(load_ticks);
-        let loading = Loading::run(linked, steps, stack_bytes_max, store, Waits::Blocking);
-        let (loading, description) = at_once(loading)?;
-        let Loading {
-            mut store,
-            instance,
-            ..
-        } = loading;
+        let loading = Loading::run(program, store, Waits::Blocking);
+        let (
+            Loading {
+                mut store,
+                instance,
+                ..
+            },
+            description,
+        ) = at_once(loading)?;
         let call_reducer = instance
             .get_typed_func(&mut store, "__call_reducer__")
             .map_err(|error| HostError::Instantiate(error.to_string()))?;
@@ -163,7 +126,7 @@ impl WasmInstance {
                 call_view_anon,
                 call_ticks,
                 is_watched: false,
-                stack_bytes_max,
+                stack_bytes_max: program.stack_bytes_max,
                 poisoned: false,
             },
             description,
@@ -214,23 +177,6 @@ impl WasmInstance {
         self.store.set_epoch_deadline(self.call_ticks);
     }
 
-    fn run_procedure(
-        &mut self,
-        transactions: &mut dyn Transactions,
-        call: &ProcedureCall<'_>,
-    ) -> ProcedureOutcome<ProcedureResult> {
-        let called = self.run(
-            Lent::Transactions(transactions),
-            &call.call,
-            |instance, handles| {
-                let (procedures, store) = (&instance.procedures, &mut instance.store);
-                at_once(procedures.call(store, call, handles, Waits::Blocking))
-            },
-        );
-        self.poisoned |= poisons(&called);
-        outcome(called, call)
-    }
-
     #[cold]
     fn stopped(&mut self, error: wasmtime::Error) -> Failure {
         self.poisoned = true;
@@ -245,23 +191,14 @@ impl HoldsEnv for WasmInstance {
     }
 }
 
-/// At each tick of a watched call: whether it may go on.
-fn watch(state: &mut State) -> wasmtime::Result<UpdateDeadline> {
-    if let Some(trap) = state.env.interrupted() {
-        return Err(wasmtime::Error::new(trap));
-    }
-    state.ticks_left = state.ticks_left.saturating_sub(1);
-    match state.ticks_left {
-        0 => Err(Trap::Interrupt.into()),
-        _ => Ok(UpdateDeadline::Continue(1)),
-    }
-}
-
 impl ModuleInstance for WasmInstance {
     fn interrupt(&mut self) -> Option<Arc<Interrupt>> {
         if !self.is_watched {
             self.is_watched = true;
-            let look = |mut store: StoreContextMut<'_, State>| watch(store.data_mut());
+            let look = |mut store: StoreContextMut<'_, State>| {
+                let ticked = store.data_mut().tick();
+                ticked.map(|()| UpdateDeadline::Continue(1))
+            };
             self.store.epoch_deadline_callback(look);
         }
         Some(self.store.data().env.interrupt().clone())
@@ -300,34 +237,15 @@ impl ModuleInstance for WasmInstance {
     fn call_procedure(
         &mut self,
         transactions: &mut dyn Transactions,
-        call: &ReducerCall<'_>,
+        call: &ProcedureCall<'_>,
     ) -> ProcedureOutcome {
-        let call = ProcedureCall {
-            call: *call,
-            body: None,
-        };
-        let outcome = self.run_procedure(transactions, &call);
-        outcome.map(|result| match result {
-            ProcedureResult::Value(value) => value,
-            ProcedureResult::Response(_) => unreachable!("only a handler responds"),
-        })
-    }
-
-    fn call_http_handler(
-        &mut self,
-        transactions: &mut dyn Transactions,
-        call: &ReducerCall<'_>,
-        body: &[u8],
-    ) -> ProcedureOutcome<HandlerResponse> {
-        let call = ProcedureCall {
-            call: *call,
-            body: Some(body),
-        };
-        let outcome = self.run_procedure(transactions, &call);
-        outcome.map(|result| match result {
-            ProcedureResult::Response(response) => response,
-            ProcedureResult::Value(_) => unreachable!("a handler responds"),
-        })
+        let lent = Lent::Transactions(transactions);
+        let called = self.run(lent, &call.call, |instance, handles| {
+            let (procedures, store) = (&instance.procedures, &mut instance.store);
+            at_once(procedures.call(store, call, handles, Waits::Blocking))
+        });
+        self.poisoned |= poisons(&called);
+        outcome(called, call)
     }
 
     fn call_view(
@@ -371,17 +289,14 @@ impl WasmInstance {
             Ok(Some((code, _))) => ViewOutcome::Failed {
                 message: format!("the view returned the unknown code {code}"),
             },
-            Ok(None) => ViewOutcome::Failed {
-                message: format!(
-                    "the module defines the view {} and does not export `{}`",
-                    call.name,
-                    if call.sender.is_some() {
-                        CALL_VIEW
-                    } else {
-                        CALL_VIEW_ANON
-                    }
-                ),
-            },
+            Ok(None) => {
+                let export = call.sender.map_or(CALL_VIEW_ANON, |_| CALL_VIEW);
+                let message = format!(
+                    "the module defines the view {} and does not export `{export}`",
+                    call.name
+                );
+                ViewOutcome::Failed { message }
+            }
             Err(Failure::Fatal(message)) => ViewOutcome::Failed { message },
             Err(Failure::TimedOut(message)) => ViewOutcome::TimedOut { message },
         }

@@ -5,13 +5,34 @@ use wasmtime::{Instance, InstancePre, Store, WasmParams, WasmResults};
 
 use crate::check::LoadSteps;
 use crate::exports::load_error;
+use crate::mappings::Mappings;
 use crate::state::State;
 use crate::waits::Waits;
 
-pub(crate) fn new_store(linked: &InstancePre<State>, env: HostEnv) -> Store<State> {
-    let mut store = Store::new(linked.module().engine(), State::new(env));
-    store.limiter(|state| &mut state.limiter);
-    store
+/// A program that was compiled, checked and linked.
+pub(crate) struct Program {
+    /// By how host calls wait.
+    pub(crate) blocking: InstancePre<State>,
+    pub(crate) suspending: InstancePre<State>,
+    pub(crate) steps: LoadSteps,
+    pub(crate) stack_bytes_max: usize,
+    pub(crate) mappings: Mappings,
+}
+
+impl Program {
+    fn linked(&self, waits: Waits) -> &InstancePre<State> {
+        match waits {
+            Waits::Blocking => &self.blocking,
+            Waits::Suspending => &self.suspending,
+        }
+    }
+
+    pub(crate) fn new_store(&self, env: HostEnv, waits: Waits) -> Store<State> {
+        let engine = self.linked(waits).module().engine();
+        let mut store = Store::new(engine, State::new(env));
+        store.limiter(|state| &mut state.limiter);
+        store
+    }
 }
 
 pub(crate) struct Loading {
@@ -24,12 +45,12 @@ pub(crate) struct Loading {
 impl Loading {
     /// Instantiates and runs the load phase. The description is the second part of the result.
     pub(crate) async fn run(
-        linked: &InstancePre<State>,
-        steps: &LoadSteps,
-        stack_bytes_max: usize,
+        program: &Program,
         mut store: Store<State>,
         waits: Waits,
     ) -> Result<(Loading, Vec<u8>), HostError> {
+        let (linked, steps) = (program.linked(waits), &program.steps);
+        let stack_bytes_max = program.stack_bytes_max;
         let instance = match waits {
             Waits::Blocking => linked.instantiate(&mut store),
             Waits::Suspending => linked.instantiate_async(&mut store).await,
@@ -88,10 +109,7 @@ impl Loading {
             .instance
             .get_typed_func::<P, R>(&mut self.store, export)
             .map_err(|error| HostError::Instantiate(error.to_string()))?;
-        let result = match self.waits {
-            Waits::Blocking => function.call(&mut self.store, params),
-            Waits::Suspending => function.call_async(&mut self.store, params).await,
-        };
+        let result = self.waits.call(&function, &mut self.store, params).await;
         result.map_err(|error| load_error(&self.store, export, error, self.stack_bytes_max))
     }
 }

@@ -1,29 +1,29 @@
 //! Guest memory: every pointer is checked (spec 03 §4).
 
+use std::ops::Range;
+
 use lightcone_host::HostTrap;
 
 /// `pointer` must not be null even if `len` is 0.
 #[inline]
-pub(crate) fn slice(memory: &[u8], pointer: u32, len: u32) -> Result<&[u8], HostTrap> {
+fn place(pointer: u32, len: u32) -> Result<Range<usize>, HostTrap> {
     if pointer == 0 {
         return Err(HostTrap::NullPointer);
     }
     let start = pointer as usize;
-    memory
-        .get(start..start + len as usize)
-        .ok_or(HostTrap::OutOfBounds)
+    Ok(start..start + len as usize)
 }
 
-/// As [`slice`], for writing.
+#[inline]
+pub(crate) fn slice(memory: &[u8], pointer: u32, len: u32) -> Result<&[u8], HostTrap> {
+    let place = place(pointer, len)?;
+    memory.get(place).ok_or(HostTrap::OutOfBounds)
+}
+
 #[inline]
 pub(crate) fn slice_mut(memory: &mut [u8], pointer: u32, len: u32) -> Result<&mut [u8], HostTrap> {
-    if pointer == 0 {
-        return Err(HostTrap::NullPointer);
-    }
-    let start = pointer as usize;
-    memory
-        .get_mut(start..start + len as usize)
-        .ok_or(HostTrap::OutOfBounds)
+    let place = place(pointer, len)?;
+    memory.get_mut(place).ok_or(HostTrap::OutOfBounds)
 }
 
 pub(crate) fn text(memory: &[u8], pointer: u32, len: u32) -> Result<&str, HostTrap> {

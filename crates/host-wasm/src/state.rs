@@ -2,7 +2,7 @@
 
 use lightcone_host::clock::{now, ticks};
 use lightcone_host::{trap_of, AbiError, HostEnv, HostTrap, LimitKind, Reservation};
-use wasmtime::{Caller, Memory, ResourceLimiter};
+use wasmtime::{Caller, Memory, ResourceLimiter, Trap};
 
 use crate::trap::end_call;
 
@@ -25,6 +25,18 @@ impl State {
             memory: None,
             limiter: Limiter::new(&env),
             env,
+        }
+    }
+
+    /// At each tick of a computing guest that is watched: fails if the call has to end.
+    pub(crate) fn tick(&mut self) -> wasmtime::Result<()> {
+        if let Some(trap) = self.env.interrupted() {
+            return Err(end_call(trap));
+        }
+        self.ticks_left = self.ticks_left.saturating_sub(1);
+        match self.ticks_left {
+            0 => Err(Trap::Interrupt.into()),
+            _ => Ok(()),
         }
     }
 

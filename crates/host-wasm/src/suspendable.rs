@@ -6,14 +6,12 @@ use std::sync::Arc;
 use lightcone_host::clock::{self, ticks};
 use lightcone_host::{
     trap_of, HostEnv, HostError, Interrupt, InterruptReason, ProcedureCall, ProcedureOutcome,
-    ProcedureResult, Reservation, SuspendableInstance, Suspended, Transactions,
+    Reservation, SuspendableInstance, Suspended, Transactions,
 };
-use wasmtime::{InstancePre, Store, Trap, UpdateDeadline};
+use wasmtime::{Store, UpdateDeadline};
 
-use crate::check::LoadSteps;
 use crate::exports::{outcome, poisons, Failure, ProcedureExports};
-use crate::load::{new_store, Loading};
-use crate::mappings::Mappings;
+use crate::load::{Loading, Program};
 use crate::state::State;
 use crate::trap::end_call;
 use crate::waits::Waits;
@@ -35,47 +33,44 @@ pub(crate) struct SuspendableWasm {
 impl SuspendableWasm {
     /// Instantiates, and runs the load phase without keeping the description.
     pub(crate) async fn start(
-        linked: &InstancePre<State>,
-        steps: &LoadSteps,
-        stack_bytes_max: usize,
-        mappings: &Mappings,
+        program: &Program,
         env: HostEnv,
     ) -> Result<SuspendableWasm, HostError> {
-        let (load_ticks, call_ticks) = (
-            ticks(env.limits().load_ms_max),
-            ticks(env.limits().call_ms_max),
-        );
-        let mappings = mappings.take_suspendable()?;
+        let limits = env.limits();
+        let (load_ticks, call_ticks) = (ticks(limits.load_ms_max), ticks(limits.call_ms_max));
+        let mappings = program.mappings.take_suspendable()?;
         let counted = env
             .account()
-            .reserve(stack_bytes_max + INSTANCE_BYTES)
+            .reserve(program.stack_bytes_max + INSTANCE_BYTES)
             .map_err(|exceeded| HostError::LoadLimit {
                 export: "the instance".to_owned(),
                 trap: trap_of(exceeded),
             })?;
-        let mut store = new_store(linked, env);
+        let mut store = program.new_store(env, Waits::Suspending);
         store.data_mut().ticks_left = load_ticks;
         store.set_epoch_deadline(1);
         store.epoch_deadline_callback(|mut context| tick(context.data_mut()));
-        let loading = Loading::run(linked, steps, stack_bytes_max, store, Waits::Suspending);
-        let (loading, _) = loading.await?;
-        let Loading {
-            mut store,
-            instance,
-            ..
-        } = loading;
+        let loading = Loading::run(program, store, Waits::Suspending);
+        let (
+            Loading {
+                mut store,
+                instance,
+                ..
+            },
+            _,
+        ) = loading.await?;
         Ok(SuspendableWasm {
             procedures: ProcedureExports::of(&mut store, &instance),
             store,
             _counted: counted,
             _mappings: mappings,
             call_ticks,
-            stack_bytes_max,
+            stack_bytes_max: program.stack_bytes_max,
             poisoned: false,
         })
     }
 
-    async fn run(&mut self, call: &ProcedureCall<'_>) -> ProcedureOutcome<ProcedureResult> {
+    async fn run(&mut self, call: &ProcedureCall<'_>) -> ProcedureOutcome {
         if self.poisoned {
             let message = "the instance trapped before and was not replaced".to_owned();
             return ProcedureOutcome::Failed { message };
@@ -106,7 +101,7 @@ impl SuspendableInstance for SuspendableWasm {
         &'a mut self,
         transactions: Box<dyn Transactions>,
         call: &'a ProcedureCall<'a>,
-    ) -> Suspended<'a, ProcedureOutcome<ProcedureResult>> {
+    ) -> Suspended<'a, ProcedureOutcome> {
         self.store.data_mut().env.own(transactions);
         Box::pin(async move {
             let outcome = self.run(call).await;
@@ -126,19 +121,13 @@ impl SuspendableInstance for SuspendableWasm {
 /// At each tick of a computing guest: whether it may go on, after its thread has served others. With an open transaction it goes on
 /// at once, as all others wait for its end.
 fn tick(state: &mut State) -> wasmtime::Result<UpdateDeadline> {
-    if let Some(trap) = state.env.interrupted() {
-        return Err(wasmtime::Error::new(trap));
-    }
-    state.ticks_left = state.ticks_left.saturating_sub(1);
-    if state.ticks_left == 0 {
-        return Err(Trap::Interrupt.into());
-    }
+    state.tick()?;
     if !state.env.has_transaction() {
         return Ok(UpdateDeadline::Yield(1));
     }
     if clock::now() >= state.transaction_end_tick {
         let trap = InterruptReason::TransactionTime.trap(state.env.limits());
-        return Err(wasmtime::Error::new(trap));
+        return Err(end_call(trap));
     }
     Ok(UpdateDeadline::Continue(1))
 }

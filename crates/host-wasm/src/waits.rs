@@ -7,17 +7,13 @@ use std::task::{Context, Poll, Waker};
 use lightcone_host::clock::ticks;
 use lightcone_host::{AbiError, Errno, HostEnv, HostTrap, HttpRequest, HttpSources, Waiting};
 use lightcone_types::bsatn::{Decode as _, Reader};
-use wasmtime::{AsContextMut as _, Caller, Linker};
+use wasmtime::{AsContextMut as _, Caller, Linker, Store, TypedFunc, WasmParams, WasmResults};
 
 use crate::memory::{slice, write, write_u32};
 use crate::state::{host_call, State};
 use crate::trap::end_call;
 
 const MODULE: &str = "spacetime_10.3";
-const START: &str = "procedure_start_mut_tx";
-const COMMIT: &str = "procedure_commit_mut_tx";
-const SLEEP: &str = "procedure_sleep_until";
-const REQUEST: &str = "procedure_http_request";
 
 /// How a host call waits.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -36,106 +32,109 @@ pub(crate) fn at_once<R>(future: impl Future<Output = R>) -> R {
     }
 }
 
-/// Places in guest memory: the request with its length, its body with its length, and its answer.
-type RequestPlace = (u32, u32, u32, u32, u32);
+/// Defines host calls that wait, in the way that `waits` says.
+macro_rules! waiting {
+    ($linker:ident, $waits:ident; $($name:literal $function:ident($($arg:ident: $arg_type:ty),*))*) => {$(
+        match $waits {
+            Waits::Blocking => $linker.func_wrap(
+                MODULE,
+                $name,
+                |caller: Caller<'_, State>, $($arg: $arg_type),*| {
+                    at_once($function(caller, ($($arg,)*), Waits::Blocking))
+                },
+            )?,
+            Waits::Suspending => $linker.func_wrap_async(
+                MODULE,
+                $name,
+                |caller: Caller<'_, State>, arguments: ($($arg_type,)*)| {
+                    Box::new($function(caller, arguments, Waits::Suspending))
+                },
+            )?,
+        };
+    )*};
+}
 
 pub(crate) fn define(linker: &mut Linker<State>, waits: Waits) -> wasmtime::Result<()> {
-    match waits {
-        Waits::Blocking => {
-            linker.func_wrap(MODULE, START, |caller: Caller<'_, State>, out: u32| {
-                at_once(start(caller, out, Waits::Blocking))
-            })?;
-            linker.func_wrap(MODULE, COMMIT, |caller: Caller<'_, State>| {
-                at_once(commit(caller, Waits::Blocking))
-            })?;
-            linker.func_wrap(MODULE, SLEEP, |caller: Caller<'_, State>, wake_us: i64| {
-                at_once(sleep(caller, wake_us, Waits::Blocking))
-            })?;
-            linker.func_wrap(
-                MODULE,
-                REQUEST,
-                |caller: Caller<'_, State>, a: u32, b: u32, c: u32, d: u32, out: u32| {
-                    at_once(request(caller, (a, b, c, d, out), Waits::Blocking))
-                },
-            )?;
-        }
-        Waits::Suspending => {
-            linker.func_wrap_async(
-                MODULE,
-                START,
-                |caller: Caller<'_, State>, (out,): (u32,)| {
-                    Box::new(start(caller, out, Waits::Suspending))
-                },
-            )?;
-            linker.func_wrap_async(MODULE, COMMIT, |caller: Caller<'_, State>, (): ()| {
-                Box::new(commit(caller, Waits::Suspending))
-            })?;
-            linker.func_wrap_async(MODULE, SLEEP, |caller: Caller<'_, State>, (us,): (i64,)| {
-                Box::new(sleep(caller, us, Waits::Suspending))
-            })?;
-            linker.func_wrap_async(
-                MODULE,
-                REQUEST,
-                |caller: Caller<'_, State>, at: RequestPlace| {
-                    Box::new(request(caller, at, Waits::Suspending))
-                },
-            )?;
-        }
+    waiting! { linker, waits;
+        "procedure_start_mut_tx" start(out: u32)
+        "procedure_commit_mut_tx" commit()
+        "procedure_sleep_until" sleep(wake_us: i64)
+        "procedure_http_request" request(head: u32, head_len: u32, body: u32, body_len: u32, out: u32)
     }
     Ok(())
 }
 
-async fn start(mut caller: Caller<'_, State>, out: u32, waits: Waits) -> wasmtime::Result<u32> {
+/// Runs the first part of a host call that waits. Its answer, if it ends with that, or what to wait for.
+fn asked(
+    caller: &mut Caller<'_, State>,
+    ask: impl FnOnce(&[u8], &mut HostEnv) -> Result<Option<Waiting>, AbiError>,
+) -> wasmtime::Result<Result<Option<Waiting>, u32>> {
     let mut waiting = None;
-    let asked = host_call(&mut caller, |_, env| {
-        waiting = env.ask_transaction()?;
+    let answer = host_call(caller, |memory, env| {
+        waiting = ask(memory, env)?;
         Ok(0)
     })?;
-    if asked != 0 {
-        return Ok(asked);
-    }
-    waits.turn(&mut caller, waiting).await;
-    caller.data_mut().begin_transaction();
-    host_call(&mut caller, |memory, env| started(memory, env, out))
+    Ok(match answer {
+        0 => Ok(waiting),
+        errno => Err(errno),
+    })
 }
 
-async fn commit(mut caller: Caller<'_, State>, waits: Waits) -> wasmtime::Result<u32> {
-    let mut waiting = None;
-    let asked = host_call(&mut caller, |_, env| {
-        waiting = env.ask_commit()?;
-        Ok(0)
-    })?;
-    if asked != 0 {
-        return Ok(asked);
+/// Of a host call.
+type Answer<R = u32> = wasmtime::Result<R>;
+
+async fn start(mut caller: Caller<'_, State>, (out,): (u32,), waits: Waits) -> Answer {
+    match asked(&mut caller, |_, env| env.ask_transaction())? {
+        Ok(waiting) => waits.turn(&mut caller, waiting).await,
+        Err(errno) => return Ok(errno),
     }
-    waits.turn(&mut caller, waiting).await;
+    caller.data_mut().begin_transaction();
+    host_call(&mut caller, |memory, env| {
+        let now = env.open_transaction()?;
+        write(memory, out, &now.to_le_bytes())?;
+        Ok(0)
+    })
+}
+
+async fn commit(mut caller: Caller<'_, State>, (): (), waits: Waits) -> Answer {
+    match asked(&mut caller, |_, env| env.ask_commit())? {
+        Ok(waiting) => waits.turn(&mut caller, waiting).await,
+        Err(errno) => return Ok(errno),
+    }
     host_call(&mut caller, |_, env| env.commit_transaction().map(|()| 0))
 }
 
-async fn sleep(mut caller: Caller<'_, State>, wake_us: i64, waits: Waits) -> wasmtime::Result<i64> {
-    let waiting = caller.data_mut().env.ask_sleep(wake_us).map_err(end_call)?;
+async fn sleep(mut caller: Caller<'_, State>, (us,): (i64,), waits: Waits) -> Answer<i64> {
+    let waiting = caller.data_mut().env.ask_sleep(us).map_err(end_call)?;
     waits.wait(&mut caller, waiting).await;
     caller.data_mut().env.slept().map_err(end_call)
 }
 
-async fn request(
-    mut caller: Caller<'_, State>,
-    place: RequestPlace,
-    waits: Waits,
-) -> wasmtime::Result<u32> {
-    let mut waiting = None;
-    let asked = host_call(&mut caller, |memory, env| {
-        waiting = ask(memory, env, place)?;
-        Ok(0)
-    })?;
-    if asked != 0 {
-        return Ok(asked);
+/// At places in guest memory: the request and its body, with their lengths, and the answer.
+type RequestPlace = (u32, u32, u32, u32, u32);
+
+async fn request(mut caller: Caller<'_, State>, place: RequestPlace, waits: Waits) -> Answer {
+    match asked(&mut caller, |memory, env| ask(memory, env, place))? {
+        Ok(waiting) => waits.wait(&mut caller, waiting).await,
+        Err(errno) => return Ok(errno),
     }
-    waits.wait(&mut caller, waiting).await;
     host_call(&mut caller, |memory, env| answered(memory, env, place.4))
 }
 
 impl Waits {
+    /// Calls an export, in whose host calls waits are of this kind.
+    pub(crate) async fn call<P: WasmParams + Sync, R: WasmResults + Sync>(
+        self,
+        function: &TypedFunc<P, R>,
+        store: &mut Store<State>,
+        params: P,
+    ) -> wasmtime::Result<R> {
+        match self {
+            Waits::Blocking => function.call(store, params),
+            Waits::Suspending => function.call_async(store, params).await,
+        }
+    }
+
     /// Waits for the tables, or for the end of a transaction.
     async fn turn(self, caller: &mut Caller<'_, State>, waiting: Option<Waiting>) {
         match (self, waiting) {
@@ -165,12 +164,6 @@ fn block(caller: &mut Caller<'_, State>, waiting: Option<Waiting>) {
     caller.as_context_mut().set_epoch_deadline(call_ticks);
 }
 
-fn started(memory: &mut [u8], env: &mut HostEnv, out: u32) -> Result<u32, AbiError> {
-    let now = env.open_transaction()?;
-    write(memory, out, &now.to_le_bytes())?;
-    Ok(0)
-}
-
 fn ask(
     memory: &[u8],
     env: &mut HostEnv,
@@ -178,7 +171,7 @@ fn ask(
 ) -> Result<Option<Waiting>, AbiError> {
     // A reducer has a transaction too, but no errno for this (03 §6.1).
     if !env.is_procedure() {
-        return Err(HostTrap::AsyncOnly(REQUEST).into());
+        return Err(HostTrap::AsyncOnly("procedure_http_request").into());
     }
     let head = slice(memory, request, request_len)?;
     let body = slice(memory, body, body_len)?;
@@ -189,8 +182,8 @@ fn ask(
 }
 
 fn answered(memory: &mut [u8], env: &mut HostEnv, out: u32) -> Result<u32, AbiError> {
-    let outcome = env.http_answer()?;
-    match env.http_sources(outcome)? {
+    let answer = env.http_answer()?;
+    match env.http_sources(answer)? {
         HttpSources::Response(head, body) => {
             write_u32(memory, out, head)?;
             write_u32(memory, out.wrapping_add(4), body)?;

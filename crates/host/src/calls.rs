@@ -43,7 +43,7 @@ pub enum ReducerOutcome {
 
 #[derive(Clone, Copy, Debug)]
 pub struct ProcedureCall<'a> {
-    /// The arguments of a handler are its request.
+    /// The arguments of a handler are the BSATN of its request (spec 03 §13.1), and it has no sender or connection.
     pub call: ReducerCall<'a>,
     /// The body of a handler's request; `None` for procedures.
     pub body: Option<&'a [u8]>,
@@ -51,7 +51,7 @@ pub struct ProcedureCall<'a> {
 
 /// How a procedure or an HTTP handler ended (spec 03 §11.5, §11.6).
 #[derive(Debug, PartialEq, Eq)]
-pub enum ProcedureOutcome<R = Counted<Vec<u8>>> {
+pub enum ProcedureOutcome<R = ProcedureResult> {
     /// Unchecked.
     Returned(R),
     /// It threw, trapped or returned an invalid code.

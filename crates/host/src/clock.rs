@@ -4,8 +4,9 @@
 //! engines look for overdue calls once per tick.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 /// Milliseconds between two ticks.
 pub const TICK_MS: u64 = 10;
@@ -30,7 +31,7 @@ pub struct Tick {
 /// Once for the process.
 pub fn start() -> std::io::Result<()> {
     static STARTED: Mutex<bool> = Mutex::new(false);
-    let mut started = STARTED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut started = STARTED.lock();
     if !*started {
         std::thread::Builder::new()
             .name("lc-clock".into())
@@ -42,10 +43,7 @@ pub fn start() -> std::io::Result<()> {
 
 /// Calls `listener` at every tick until it answers false. It must be quick, as engines are called one after the other.
 pub fn every_tick(listener: impl FnMut(Tick) -> bool + Send + 'static) {
-    LISTENERS
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .push(Box::new(listener));
+    LISTENERS.lock().push(Box::new(listener));
 }
 
 #[inline]
@@ -75,7 +73,7 @@ fn run() {
             }
         }
         let now = NOW.fetch_add(u64::from(passed), Ordering::Relaxed) + u64::from(passed);
-        let mut listeners = LISTENERS.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut listeners = LISTENERS.lock();
         listeners.retain_mut(|listener| listener(Tick { now, passed }));
     }
 }

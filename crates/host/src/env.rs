@@ -210,11 +210,8 @@ impl HostEnv {
     /// As [`HostEnv::begin_call`], for a script, which gets its arguments without handles.
     #[inline]
     pub fn begin_script_call(&mut self, function: &Arc<str>) {
-        if !self
-            .function
-            .as_ref()
-            .is_some_and(|running| Arc::ptr_eq(running, function))
-        {
+        let running = self.function.as_ref();
+        if running.is_none_or(|running| !Arc::ptr_eq(running, function)) {
             self.function = Some(function.clone());
         }
     }
@@ -223,20 +220,22 @@ impl HostEnv {
     /// left open.
     #[inline]
     pub fn end_call(&mut self) {
-        self.abort_dangling_transaction();
         self.sources.clear();
         self.sinks.clear();
-        self.iterators.clear();
-        self.forget_scratch();
-        self.console_bytes = 0;
+        self.end_any_call();
     }
 
     /// As [`HostEnv::end_call`], for a script, whose console timers end with the call (spec 04 §7).
     #[inline]
     pub fn end_script_call(&mut self) {
+        self.timers.clear();
+        self.end_any_call();
+    }
+
+    #[inline]
+    fn end_any_call(&mut self) {
         self.abort_dangling_transaction();
         self.iterators.clear();
-        self.timers.clear();
         self.forget_scratch();
         self.console_bytes = 0;
     }
@@ -293,11 +292,8 @@ impl HostEnv {
 
     /// Checked before guest memory is touched.
     pub fn sink_exists(&self, sink: u32) -> Result<(), AbiError> {
-        if self.sinks.exists(sink) {
-            Ok(())
-        } else {
-            Err(AbiError::Errno(Errno::NO_SUCH_BYTES))
-        }
+        let exists = self.sinks.exists(sink).then_some(());
+        exists.ok_or(AbiError::Errno(Errno::NO_SUCH_BYTES))
     }
 
     /// `bytes_sink_write`: all or nothing.

@@ -147,12 +147,8 @@ impl ByteSources {
         let finished = std::mem::take(&mut source.bytes);
         self.held_bytes -= finished.len();
         self.keep(finished);
-        while self
-            .window
-            .front()
-            .is_some_and(|source| source.bytes.is_empty())
-        {
-            self.window.pop_front();
+        let is_finished = |source: &mut Source| source.bytes.is_empty();
+        while self.window.pop_front_if(is_finished).is_some() {
             self.first = self.first.wrapping_add(1);
         }
         Ok((count, ReadProgress::Finished))
@@ -318,11 +314,10 @@ impl ConsoleTimers {
     }
 
     pub(crate) fn end(&mut self, id: u32) -> Result<(Counted<String>, Duration), Errno> {
-        let slot = self
-            .slots
-            .get_mut(id.wrapping_sub(1) as usize)
-            .and_then(Option::take);
-        let (name, start) = slot.ok_or(Errno::NO_SUCH_CONSOLE_TIMER)?;
+        let slot = self.slots.get_mut(id.wrapping_sub(1) as usize);
+        let (name, start) = slot
+            .and_then(Option::take)
+            .ok_or(Errno::NO_SUCH_CONSOLE_TIMER)?;
         self.running -= 1;
         Ok((name, start.elapsed()))
     }

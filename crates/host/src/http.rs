@@ -61,24 +61,7 @@ impl HttpRequest {
 
 const METHOD_BYTES_MAX: usize = 7;
 
-/// Products, with their fields in the order of their encoding.
-macro_rules! products {
-    ($($Product:ident { $($field:ident),+ })+) => {$(
-        impl Encode for $Product {
-            fn encode(&self, out: &mut Vec<u8>) {
-                $(self.$field.encode(out);)+
-            }
-        }
-
-        impl Decode for $Product {
-            fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
-                Ok($Product { $($field: Decode::decode(r)?),+ })
-            }
-        }
-    )+};
-}
-
-products! {
+lightcone_types::bsatn_products! {
     HttpRequest { method, headers, timeout, uri, version }
     HttpResponse { headers, version, code }
     HttpHeader { name, value }

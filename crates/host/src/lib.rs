@@ -55,7 +55,7 @@ pub use calls::{
     FATAL_ERROR_TEXT,
 };
 pub use console::{ConsoleFrame, ConsoleLevel, ConsoleRecord, ConsoleSink, NullConsole};
-pub use env::procedures::{HttpOutcome, HttpSources};
+pub use env::procedures::HttpSources;
 pub use env::{
     CallHandles, HostConfig, HostEnv, ImmediateCalls, InstanceAccounts, InstanceOptions, PointRead,
 };
@@ -70,7 +70,9 @@ pub use lightcone_engine::RangeBounds;
 pub use lightcone_limits::HostLimits;
 pub use lightcone_table::ReadSet;
 pub use loan::{lend, HoldsEnv};
-pub use module::{LoadedModule, ModuleEngine, ModuleInstance, SuspendableInstance, Suspended};
-pub use stack::on_own_stack;
+pub use module::{
+    import_version, LoadedModule, ModuleEngine, ModuleInstance, SuspendableInstance, Suspended,
+};
+pub use stack::{check_stack, on_own_stack};
 pub use view::{ViewCall, ViewOutcome};
 pub use waits::{Ask, HttpAnswer, Interrupt, InterruptReason, Waiting};

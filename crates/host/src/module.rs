@@ -7,10 +7,20 @@ use std::sync::Arc;
 use lightcone_table::ReadSet;
 
 use crate::{
-    HandlerResponse, HostEnv, HostError, InstanceOptions, Interrupt, OpenTransaction,
-    ProcedureCall, ProcedureOutcome, ProcedureResult, ReadView, ReducerCall, ReducerOutcome,
-    Transactions, ViewCall, ViewOutcome,
+    HostEnv, HostError, InstanceOptions, Interrupt, OpenTransaction, ProcedureCall,
+    ProcedureOutcome, ReadView, ReducerCall, ReducerOutcome, Transactions, ViewCall, ViewOutcome,
 };
+
+/// A version in the imports of a program: `major.minor`, in digits alone.
+pub fn import_version(text: &str) -> Option<(u16, u16)> {
+    let number = |text: &str| -> Option<u16> {
+        // `parse` would take a sign.
+        let is_plain = text.bytes().all(|byte| byte.is_ascii_digit());
+        text.parse().ok().filter(|_| is_plain)
+    };
+    let (major, minor) = text.split_once('.')?;
+    Some((number(major)?, number(minor)?))
+}
 
 pub trait ModuleEngine: Send + Sync {
     /// For logs and `spacetime version`.
@@ -55,7 +65,7 @@ pub trait SuspendableInstance: Send {
         &'a mut self,
         transactions: Box<dyn Transactions>,
         call: &'a ProcedureCall<'a>,
-    ) -> Suspended<'a, ProcedureOutcome<ProcedureResult>>;
+    ) -> Suspended<'a, ProcedureOutcome>;
 
     /// Ends the running call from outside.
     fn interrupt(&self) -> Arc<Interrupt>;
@@ -70,21 +80,13 @@ pub trait ModuleInstance: Send {
         call: &ReducerCall<'_>,
     ) -> ReducerOutcome;
 
-    /// Runs a procedure, which opens its transactions one after the other. None is open afterwards; what it committed stays.
+    /// Runs a procedure or an HTTP handler, which opens its transactions one after the other. None is open afterwards; what it
+    /// committed stays.
     fn call_procedure(
         &mut self,
         transactions: &mut dyn Transactions,
-        call: &ReducerCall<'_>,
+        call: &ProcedureCall<'_>,
     ) -> ProcedureOutcome;
-
-    /// Runs an HTTP handler, with the transactions of a procedure. `call` has the BSATN of the request as its arguments (spec 03
-    /// §13.1), and no sender or connection.
-    fn call_http_handler(
-        &mut self,
-        transactions: &mut dyn Transactions,
-        call: &ReducerCall<'_>,
-        body: &[u8],
-    ) -> ProcedureOutcome<HandlerResponse>;
 
     /// Runs a view, which only reads (spec 03 §14). Its reads are added to `reads`, also if it fails.
     fn call_view(
@@ -112,21 +114,6 @@ pub trait ModuleInstance: Send {
     /// ignore it.
     fn limit_calls(&mut self, call_ms_max: u64) {
         let _ = call_ms_max;
-    }
-
-    fn call_either(
-        &mut self,
-        transactions: &mut dyn Transactions,
-        call: &ProcedureCall<'_>,
-    ) -> ProcedureOutcome<ProcedureResult> {
-        match call.body {
-            None => self
-                .call_procedure(transactions, &call.call)
-                .map(ProcedureResult::Value),
-            Some(body) => self
-                .call_http_handler(transactions, &call.call, body)
-                .map(ProcedureResult::Response),
-        }
     }
 
     /// Whether [`rest`](Self::rest) may ever free memory.

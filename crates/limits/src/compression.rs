@@ -14,13 +14,16 @@ pub enum CompressionChoice {
     AsAsked,
 }
 
+impl CompressionChoice {
+    pub(crate) const WORDS: [(&'static str, CompressionChoice); 3] = [
+        ("off", CompressionChoice::Off),
+        ("keep-order", CompressionChoice::KeepOrder),
+        ("as-asked", CompressionChoice::AsAsked),
+    ];
+}
+
 impl<'de> Deserialize<'de> for CompressionChoice {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let words = &[
-            ("off", CompressionChoice::Off),
-            ("keep-order", CompressionChoice::KeepOrder),
-            ("as-asked", CompressionChoice::AsAsked),
-        ];
-        crate::word::one_of(deserializer, words)
+        crate::word::one_of(deserializer, &CompressionChoice::WORDS)
     }
 }

@@ -79,12 +79,9 @@ impl Value for Duration {
 
 impl Value for CompressionChoice {
     fn toml(&self) -> String {
-        let word = match self {
-            CompressionChoice::Off => "off",
-            CompressionChoice::KeepOrder => "keep-order",
-            CompressionChoice::AsAsked => "as-asked",
-        };
-        format!("\"{word}\"")
+        let mut words = CompressionChoice::WORDS.iter();
+        let word = words.find(|(_, choice)| choice == self);
+        format!("\"{}\"", word.expect("each has a word").0)
     }
 }
 

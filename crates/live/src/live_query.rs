@@ -187,18 +187,9 @@ impl LiveQuery {
         let Some(rows) = BoundWindow::new(query, caller, shapes) else {
             return Err(SqlError::Window("the first column of ORDER BY has an index without an order, which is of the kind `hash`: make it `btree`").to_string());
         };
-        let table = rows.shape.table.clone();
-        let query_key = QueryKey::new(rows.shape.id, None, Some(rows.key.clone()));
-        let key = Some((KEY_COLUMN, rows.key.clone()));
-        Ok(LiveQuery {
-            key: Arc::new(query_key),
-            group: Arc::new(Group::of(rows.shape.id, key)),
-            residual: None,
-            route: None,
-            table,
-            join: None,
-            query: BoundQuery::Window(Arc::new(rows)),
-        })
+        let (table, key) = (rows.shape.table.clone(), rows.key.clone());
+        let (shape, query) = (rows.shape.id, BoundQuery::Window(Arc::new(rows)));
+        Ok(LiveQuery::of_shape((shape, key), table, None, query))
     }
 
     fn of_rows(
@@ -211,17 +202,27 @@ impl LiveQuery {
             return Some(LiveQuery::new(plan));
         }
         let (shape, key) = shapes.joins.shape_of(&query.live_join(fragment, caller)?);
-        let table = shape.returned_table().clone();
-        let query_key = QueryKey::new(shape.id, None, Some(key.clone()));
-        Some(LiveQuery {
-            key: Arc::new(query_key),
-            group: Arc::new(Group::of(shape.id, Some((KEY_COLUMN, key)))),
+        let (id, table) = (shape.id, shape.returned_table().clone());
+        let query = BoundQuery::Tables(Arc::new(query.of_fragment(fragment)), *caller);
+        Some(LiveQuery::of_shape((id, key), table, Some(shape), query))
+    }
+
+    /// The live query with a key of a shape of joins or windows.
+    fn of_shape(
+        (shape, key): (TableId, Box<[u8]>),
+        table: Arc<TableSchema>,
+        join: Option<Arc<JoinShape>>,
+        query: BoundQuery,
+    ) -> LiveQuery {
+        LiveQuery {
+            key: Arc::new(QueryKey::new(shape, None, Some(key.clone()))),
+            group: Arc::new(Group::of(shape, Some((KEY_COLUMN, key)))),
             residual: None,
             route: None,
             table,
-            join: Some(shape),
-            query: BoundQuery::Tables(Arc::new(query.of_fragment(fragment)), *caller),
-        })
+            join,
+            query,
+        }
     }
 
     /// The tables whose changes concern it.
@@ -274,10 +275,8 @@ impl LiveQuery {
         let window = self.window();
         let of_window =
             window.and_then(|rows| Some((&rows.shape.table, rows.shape.held_column()?)));
-        of_joins.chain(of_window).filter(|(table, column)| {
-            let mut indexes = table.indexes.iter();
-            !indexes.any(|index| *index.algorithm.columns() == [*column])
-        })
+        let held = of_joins.chain(of_window);
+        held.filter(|(table, column)| !table.has_index_on(*column))
     }
 
     /// What it has in common with queries that are kept up to date together with it.

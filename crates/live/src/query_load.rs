@@ -1,6 +1,7 @@
 //! What live queries cost for each changed row. Counted on the writer, so that one too many is refused before it is there.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
 
 use lightcone_types::TableId;
@@ -93,7 +94,7 @@ impl QueryLoad {
             .tables()
             .any(|table| of_table(table) + query.shape_steps() > steps_max);
         if is_too_much {
-            self.remove_holder(shape);
+            take(&mut self.shapes, &shape, 1);
             return false;
         }
         for table in query.tables() {
@@ -105,61 +106,43 @@ impl QueryLoad {
     /// Takes the queries of a set out again.
     pub fn remove(&mut self, queries: &[Arc<LiveQuery>]) {
         for query in queries {
-            let Some(holders) = self.holders.get_mut(&query.key) else {
-                continue;
-            };
-            *holders -= 1;
-            if *holders > 0 {
+            if take(&mut self.holders, &query.key, 1) != Some(0) {
                 continue;
             }
-            self.holders.remove(&query.key);
             self.remove_shape(query);
             for key in query.window_keys() {
-                if let Some(windows) = self.windows.get_mut(&key) {
-                    *windows -= 1;
-                    if *windows == 0 {
-                        self.windows.remove(&key);
-                    }
-                }
+                take(&mut self.windows, &key, 1);
             }
-            if let Some(steps) = self.steps.get_mut(&query.group) {
-                *steps -= query.steps();
-                if *steps == 0 {
-                    self.steps.remove(&query.group);
-                }
-            }
+            take(&mut self.steps, &query.group, query.steps());
         }
-    }
-
-    /// How many are left.
-    fn remove_holder(&mut self, shape: TableId) -> usize {
-        let Some(holders) = self.shapes.get_mut(&shape) else {
-            return 0;
-        };
-        *holders -= 1;
-        let left = *holders;
-        if left == 0 {
-            self.shapes.remove(&shape);
-        }
-        left
     }
 
     fn remove_shape(&mut self, query: &LiveQuery) {
         let Some(shape) = query.shape_id() else {
             return;
         };
-        if self.remove_holder(shape) > 0 && !query.is_tried_by_itself() {
-            return;
-        }
-        for table in query.tables() {
-            if let Some(steps) = self.shape_steps.get_mut(&table) {
-                *steps -= query.shape_steps();
-                if *steps == 0 {
-                    self.shape_steps.remove(&table);
-                }
+        let is_last = take(&mut self.shapes, &shape, 1).is_none_or(|left| left == 0);
+        if is_last || query.is_tried_by_itself() {
+            for table in query.tables() {
+                take(&mut self.shape_steps, &table, query.shape_steps());
             }
         }
     }
+}
+
+/// Takes some of what is counted, and forgets it if nothing is left. Gives what is left; none if it was not there.
+fn take<K: Hash + Eq, S: BuildHasher>(
+    counts: &mut HashMap<K, usize, S>,
+    key: &K,
+    less: usize,
+) -> Option<usize> {
+    let count = counts.get_mut(key)?;
+    *count -= less;
+    let left = *count;
+    if left == 0 {
+        counts.remove(key);
+    }
+    Some(left)
 }
 
 #[cfg(test)]

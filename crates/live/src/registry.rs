@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
 
 /// The shapes of one kind of one version of a module.
 pub(crate) struct Registry<P, S>(Mutex<Known<P, S>>);
@@ -25,7 +27,7 @@ impl<P, S> Default for Registry<P, S> {
 impl<P: Eq + Hash, S> Registry<P, S> {
     /// The shape of a plan, which is made if there is none.
     pub fn find_or_make(&self, plan: P, make: impl FnOnce() -> Option<S>) -> Option<Arc<S>> {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.lock();
         let Known { shapes, sweep_at } = &mut *known;
         if let Some(shape) = shapes.get(&plan).and_then(Weak::upgrade) {
             return Some(shape);

@@ -1,8 +1,7 @@
 //! The ids of shapes.
 
-use std::sync::{Mutex, PoisonError};
-
 use lightcone_types::TableId;
+use parking_lot::Mutex;
 
 /// Ids from here on are those of shapes: tables never have so many.
 const FIRST_SHAPE_ID: u32 = 1 << 31;
@@ -15,7 +14,7 @@ pub struct ShapeId(u32);
 
 impl ShapeId {
     pub fn take() -> ShapeId {
-        let mut free = FREE_IDS.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free = FREE_IDS.lock();
         let (free, next) = &mut *free;
         ShapeId(free.pop().unwrap_or_else(|| {
             *next += 1;
@@ -30,7 +29,6 @@ impl ShapeId {
 
 impl Drop for ShapeId {
     fn drop(&mut self) {
-        let mut free = FREE_IDS.lock().unwrap_or_else(PoisonError::into_inner);
-        free.0.push(self.0);
+        FREE_IDS.lock().0.push(self.0);
     }
 }

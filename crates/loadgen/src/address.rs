@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use crate::Error;
 
-const CONNECT_SECONDS_MAX: u64 = 5;
-const ANSWER_SECONDS_MAX: u64 = 60;
+const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(60);
 
 /// A server and the path before its routes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,9 +21,8 @@ impl Address {
     /// Of a URL `http://host[:port][/prefix]`; `ws://` means the same.
     pub fn parse(url: &str) -> Result<Self, Error> {
         let refuse = |why: &str| {
-            Err(Error::Options(format!(
-                "--url {url} {why}; write ws://host:port or http://host:port"
-            )))
+            let text = format!("--url {url} {why}; write ws://host:port or http://host:port");
+            Err(Error::Options(text))
         };
         let rest = match url.split_once("://") {
             Some(("ws" | "http", rest)) => rest,
@@ -59,30 +58,27 @@ pub(crate) fn connect(address: &str) -> Result<TcpStream, Error> {
         address: address.to_owned(),
         source,
     };
-    let mut last = std::io::Error::other("the host name has no address");
+    let mut connected = Err(std::io::Error::other("the host name has no address"));
     for socket_address in address.to_socket_addrs().map_err(unreachable)? {
-        let timeout = Duration::from_secs(CONNECT_SECONDS_MAX);
-        match TcpStream::connect_timeout(&socket_address, timeout) {
-            Ok(stream) => {
-                let waits = Some(Duration::from_secs(ANSWER_SECONDS_MAX));
-                stream
-                    .set_nodelay(true)
-                    .and_then(|()| stream.set_read_timeout(waits))
-                    .and_then(|()| stream.set_write_timeout(waits))
-                    .map_err(Error::io("setting up a socket"))?;
-                return Ok(stream);
-            }
-            Err(error) => last = error,
+        connected = TcpStream::connect_timeout(&socket_address, CONNECT_TIME_MAX);
+        if connected.is_ok() {
+            break;
         }
     }
-    Err(unreachable(last))
+    let stream = connected.map_err(unreachable)?;
+    let set_up = || {
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(ANSWER_TIME_MAX))?;
+        stream.set_write_timeout(Some(ANSWER_TIME_MAX))
+    };
+    set_up().map_err(Error::io("setting up a socket"))?;
+    Ok(stream)
 }
 
 /// A socket that does not block, for an event loop.
 pub(crate) fn for_event_loop(stream: TcpStream) -> Result<TcpStream, Error> {
-    stream
-        .set_nonblocking(true)
-        .map_err(Error::io("setting up a socket"))?;
+    let set_up = stream.set_nonblocking(true);
+    set_up.map_err(Error::io("setting up a socket"))?;
     Ok(stream)
 }
 

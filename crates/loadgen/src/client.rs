@@ -9,7 +9,7 @@ use lightcone_wire::{payload, ClientMessage, Protocol, ServerMessage};
 
 use crate::address::{connect, for_event_loop, Address};
 use crate::handshake::Handshake;
-use crate::incoming::Progress;
+use crate::incoming::{Io, Progress};
 use crate::websocket::WebSocket;
 use crate::Error;
 
@@ -90,12 +90,14 @@ impl Client {
                 client.identity = identity;
                 Ok(client)
             }
-            Ok(_) => Err(Error::Protocol(
-                "the first message is not InitialConnection".into(),
-            )),
-            Err(Error::Closed(None)) => Err(Error::Closed(Some(
-                "before its first message; the module may have rejected the client".into(),
-            ))),
+            Ok(_) => {
+                let why = "the first message is not InitialConnection";
+                Err(Error::Protocol(why.into()))
+            }
+            Err(Error::Closed(None)) => {
+                let how = "before its first message; the module may have rejected the client";
+                Err(Error::Closed(Some(how.into())))
+            }
             Err(error) => Err(error),
         }
     }
@@ -122,10 +124,8 @@ impl Client {
 
     /// Reads frames from the socket once, waiting for the first byte.
     fn read_frames(&mut self) -> Result<(), Error> {
-        let mut stream = self
-            .stream
-            .try_clone()
-            .map_err(Error::io("sharing a socket"))?;
+        let stream = self.stream.try_clone();
+        let mut stream = stream.map_err(Error::io("sharing a socket"))?;
         match self.read_frames_from(&mut stream)? {
             Progress::End => Err(Error::Closed(None)),
             Progress::Drained | Progress::More => Ok(()),
@@ -139,8 +139,12 @@ impl Client {
             received.extend(payload::decode_messages(protocol, &body)?);
             Ok(())
         };
-        let (buffer, out) = (&mut self.buffer, &mut self.out);
-        let progress = self.websocket.read(stream, buffer, out, on_message)?;
+        let io = Io {
+            stream,
+            buffer: &mut self.buffer,
+            out: &mut self.out,
+        };
+        let progress = self.websocket.read(io, on_message)?;
         self.flush()?;
         Ok(progress)
     }

@@ -7,9 +7,8 @@ pub mod module;
 pub mod postgres;
 
 use std::fmt::Debug;
-use std::io::Read;
 
-use crate::incoming::Progress;
+use crate::incoming::{Io, Progress};
 use crate::Error;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +16,16 @@ pub struct Call {
     pub request_id: u32,
     pub from: u32,
     pub to: u32,
+}
+
+impl Call {
+    pub fn new(request_id: u32, (from, to): (u32, u32)) -> Self {
+        Self {
+            request_id,
+            from,
+            to,
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,19 +53,16 @@ pub enum Received {
     },
 }
 
+/// Takes what arrived.
+pub type OnReceived<'a> = &'a mut dyn FnMut(Received) -> Result<(), Error>;
+
 /// One connection's side of a protocol. Writing appends to `out`, which the connection sends.
 pub trait Dialect: Debug + Send {
     /// Writes calls together.
     fn append(&mut self, out: &mut Vec<u8>, calls: &[Call]);
 
     /// Reads once and passes on what arrived; may write answers.
-    fn read(
-        &mut self,
-        stream: &mut dyn Read,
-        buffer: &mut Vec<u8>,
-        out: &mut Vec<u8>,
-        on_received: &mut dyn FnMut(Received) -> Result<(), Error>,
-    ) -> Result<Progress, Error>;
+    fn read(&mut self, io: Io<'_>, on_received: OnReceived<'_>) -> Result<Progress, Error>;
 
     /// Says goodbye, in protocols that do.
     fn append_close(&mut self, out: &mut Vec<u8>);

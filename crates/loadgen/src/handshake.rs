@@ -26,18 +26,19 @@ pub struct Handshake<'a> {
 
 impl Handshake<'_> {
     fn request(&self) -> String {
-        let header = |name: &str, value: Option<&str>| match value {
-            Some(value) => format!("{name}{value}\r\n"),
-            None => String::new(),
-        };
+        let (Address { host, prefix }, path) = (self.address, self.path);
+        let protocol = self
+            .protocol
+            .map(|name| format!("Sec-WebSocket-Protocol: {name}\r\n"));
+        let token = self
+            .token
+            .map(|token| format!("Authorization: Bearer {token}\r\n"));
         format!(
-            "GET {}{} HTTP/1.1\r\nHost: {}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
-             Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {HANDSHAKE_KEY}\r\n{}{}\r\n",
-            self.address.prefix,
-            self.path,
-            self.address.host,
-            header("Sec-WebSocket-Protocol: ", self.protocol),
-            header("Authorization: Bearer ", self.token),
+            "GET {prefix}{path} HTTP/1.1\r\nHost: {host}\r\nConnection: Upgrade\r\n\
+             Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+             Sec-WebSocket-Key: {HANDSHAKE_KEY}\r\n{}{}\r\n",
+            protocol.unwrap_or_default(),
+            token.unwrap_or_default(),
         )
     }
 
@@ -76,17 +77,16 @@ impl Handshake<'_> {
                 what: self.what.to_owned(),
             });
         }
-        if header("sec-websocket-accept") != Some(HANDSHAKE_ACCEPT) {
-            return Err(Error::Protocol(
-                "the handshake answer has a wrong key".into(),
-            ));
-        }
-        match self.protocol {
-            Some(protocol) if header("sec-websocket-protocol") != Some(protocol) => Err(
-                Error::Protocol(format!("sub-protocol {protocol} was not accepted")),
-            ),
-            _ => Ok(rest),
-        }
+        let why = match self.protocol {
+            _ if header("sec-websocket-accept") != Some(HANDSHAKE_ACCEPT) => {
+                "the handshake answer has a wrong key".to_owned()
+            }
+            Some(protocol) if header("sec-websocket-protocol") != Some(protocol) => {
+                format!("sub-protocol {protocol} was not accepted")
+            }
+            _ => return Ok(rest),
+        };
+        Err(Error::Protocol(why))
     }
 }
 

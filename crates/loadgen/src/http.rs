@@ -1,11 +1,9 @@
-//! HTTP/1.1, as much as a client needs that sends small requests and keeps its connections: reading
-//! answers, and a connection whose requests wait.
+//! HTTP/1.1, as much as a client needs that sends small requests and keeps its connections.
 
 use std::borrow::Cow;
 use std::io::Write;
-use std::net::TcpStream;
 
-use crate::address::{connect, for_event_loop, Address};
+use crate::address::{connect, Address};
 use crate::incoming::{Incoming, Progress};
 use crate::Error;
 
@@ -16,7 +14,6 @@ const BODY_BYTES_MAX: usize = 64 << 20;
 /// How much of an unexpected body is shown.
 const SHOWN_CHARACTERS_MAX: usize = 200;
 
-/// An answer.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Response<'a> {
     pub status: u16,
@@ -26,7 +23,6 @@ pub struct Response<'a> {
 }
 
 impl Response<'_> {
-    /// 200 to 299.
     pub fn is_success(&self) -> bool {
         (200..300).contains(&self.status)
     }
@@ -71,10 +67,8 @@ pub fn parse(bytes: &[u8]) -> Result<Option<(Response<'_>, usize)>, Error> {
         let value = header.value.trim_ascii();
         if header.name.eq_ignore_ascii_case("content-length") {
             let known = std::str::from_utf8(value).ok().and_then(|v| v.parse().ok());
-            length =
-                Some(Length::Known(known.ok_or_else(|| {
-                    protocol("has a content-length that is no number")
-                })?));
+            let known = known.ok_or_else(|| protocol("has a content-length that is no number"));
+            length = Some(Length::Known(known?));
         } else if header.name.eq_ignore_ascii_case("transfer-encoding") {
             if !value.eq_ignore_ascii_case(b"chunked") {
                 return Err(protocol("has an unknown transfer-encoding"));
@@ -134,61 +128,37 @@ fn chunks(bytes: &[u8]) -> Result<Option<Body<'_>>, Error> {
     }
 }
 
-/// A connection whose requests wait for their answers.
-#[derive(Debug)]
-pub struct HttpClient {
-    stream: TcpStream,
-    host: String,
-    incoming: Incoming,
-    buffer: Vec<u8>,
-}
-
-impl HttpClient {
-    pub fn open(address: &Address) -> Result<Self, Error> {
-        Ok(Self {
-            stream: connect(&address.host)?,
-            host: address.host.clone(),
-            incoming: Incoming::default(),
-            buffer: Vec::new(),
-        })
-    }
-
-    /// `POST` of JSON; `path` includes the prefix.
-    pub fn post(&mut self, path: &str, body: &str) -> Result<Response<'static>, Error> {
-        let request = format!(
-            "POST {path} HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\n\
-             content-length: {}\r\n\r\n{body}",
-            self.host,
-            body.len()
-        );
-        self.stream
-            .write_all(request.as_bytes())
-            .map_err(Error::io("sending a request"))?;
-        let mut answer = None;
-        while answer.is_none() {
-            let read = self
-                .incoming
-                .read(&mut self.stream, &mut self.buffer, 0, |bytes| {
-                    let Some((response, used)) = parse(bytes)? else {
-                        return Ok(0);
-                    };
-                    answer = Some(Response {
-                        status: response.status,
-                        body: Cow::Owned(response.body.into_owned()),
-                        keeps_alive: response.keeps_alive,
-                    });
-                    Ok(used)
-                })?;
-            if read == Progress::End {
-                return Err(Error::Closed(Some("instead of answering".into())));
-            }
+/// `POST` of JSON on a connection of its own, below the prefix of the address; waits for the answer.
+pub fn post(address: &Address, path: &str, body: &str) -> Result<Response<'static>, Error> {
+    let mut stream = connect(&address.host)?;
+    let request = format!(
+        "POST {}{path} HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\n\
+         content-length: {}\r\n\r\n{body}",
+        address.prefix,
+        address.host,
+        body.len()
+    );
+    stream
+        .write_all(request.as_bytes())
+        .map_err(Error::io("sending a request"))?;
+    let (mut incoming, mut buffer, mut answer) = (Incoming::default(), Vec::new(), None);
+    loop {
+        let progress = incoming.read(&mut stream, &mut buffer, 0, |bytes| {
+            let Some((response, used)) = parse(bytes)? else {
+                return Ok(0);
+            };
+            answer = Some(Response {
+                body: Cow::Owned(response.body.into_owned()),
+                ..response
+            });
+            Ok(used)
+        })?;
+        if let Some(answer) = answer.take() {
+            return Ok(answer);
         }
-        answer.ok_or(Error::Closed(None))
-    }
-
-    /// The socket, non-blocking, for an event loop.
-    pub fn into_event_loop(self) -> Result<TcpStream, Error> {
-        for_event_loop(self.stream)
+        if progress == Progress::End {
+            return Err(Error::Closed(Some("instead of answering".into())));
+        }
     }
 }
 

@@ -18,6 +18,14 @@ pub enum Progress {
     End,
 }
 
+/// What a connection reads from, and where its answers go.
+pub struct Io<'a> {
+    pub stream: &'a mut dyn Read,
+    /// Scratch space that connections share.
+    pub buffer: &'a mut Vec<u8>,
+    pub out: &'a mut Vec<u8>,
+}
+
 /// The beginning of an incomplete piece.
 #[derive(Debug, Default)]
 pub struct Incoming {

@@ -49,20 +49,18 @@ impl Ledger {
     pub fn check(&self, before: &[i64], after: &[i64]) -> Result<(), Error> {
         let failed = |detail: String| Err(Error::request("the strict check", detail));
         let accounts = self.acknowledged.len();
-        if before.len() != accounts || after.len() != accounts {
+        let counts = (before.len(), after.len());
+        if counts != (accounts, accounts) {
+            let (before, after) = counts;
             return failed(format!(
-                "{accounts} accounts are in the ledger, {} were there before and {} after",
-                before.len(),
-                after.len()
+                "{accounts} accounts are in the ledger, {before} were there before and {after} \
+                 after"
             ));
         }
         let sum = |balances: &[i64]| balances.iter().map(|&b| i128::from(b)).sum::<i128>();
-        if sum(before) != sum(after) {
-            return failed(format!(
-                "the sum of the balances was {} and is {}",
-                sum(before),
-                sum(after)
-            ));
+        let (was, is) = (sum(before), sum(after));
+        if was != is {
+            return failed(format!("the sum of the balances was {was} and is {is}"));
         }
         let amount = i128::from(self.amount);
         let change = |id: usize| i128::from(self.acknowledged[id]) * amount;

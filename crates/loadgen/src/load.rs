@@ -8,7 +8,7 @@ use std::sync::Arc;
 use mio::net::TcpStream;
 
 use crate::dialect::{Call, Dialect, Outcome, Received};
-use crate::incoming::Progress;
+use crate::incoming::{Io, Progress};
 use crate::ledger::Ledger;
 use crate::measure::Interval;
 use crate::Error;
@@ -16,12 +16,6 @@ use crate::Error;
 /// Attempts at a transaction that gives way to others, as the connectors of the benchmark have them
 /// (spec chapter 09 §10.3).
 pub const ATTEMPTS_MAX: u32 = 10;
-
-/// What all load connections share.
-#[derive(Clone, Debug)]
-pub struct Workload {
-    pub pairs: Arc<[(u32, u32)]>,
-}
 
 /// Where in the sequence of pairs a caller is. Sockets that are one caller together share it; they are
 /// driven by the same thread.
@@ -67,7 +61,6 @@ struct Slot {
     pair: (u32, u32),
 }
 
-/// The slots of a connection.
 #[derive(Debug)]
 struct Slots {
     slots: Vec<Slot>,
@@ -122,7 +115,6 @@ impl Slots {
         Ok(slot)
     }
 
-    /// The calls under way.
     fn all_under_way(&self) -> impl Iterator<Item = &Slot> {
         self.slots.iter().filter(|slot| slot.under_way)
     }
@@ -130,14 +122,6 @@ impl Slots {
     fn under_way(&self) -> usize {
         self.slots.len() - self.free.len()
     }
-}
-
-/// Whether anything on a connection is left to write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Sending {
-    Idle,
-    /// The socket took only a part; it reports when it takes more.
-    Blocked,
 }
 
 /// A call that gave way to another transaction and waits for its next attempt.
@@ -155,7 +139,8 @@ pub struct LoadConnection {
     dialect: Box<dyn Dialect>,
     out: Vec<u8>,
     sent: usize,
-    sending: Sending,
+    /// The socket took only a part; it reports when it takes more.
+    is_blocked: bool,
     slots: Slots,
     cursor: Cursor,
     /// Start times of calls that are to be sent with the next flush.
@@ -178,7 +163,7 @@ impl LoadConnection {
             dialect,
             out: Vec::new(),
             sent: 0,
-            sending: Sending::Idle,
+            is_blocked: false,
             slots: Slots::new(in_flight),
             cursor,
             queued: Vec::new(),
@@ -237,41 +222,30 @@ impl LoadConnection {
     /// Fills all free places with calls that start now.
     #[inline]
     pub fn queue_all(&mut self, now_ns: u64) {
-        let free = self.free();
-        self.queued.resize(self.queued.len() + free, now_ns);
+        self.queued.resize(self.slots.free.len(), now_ns);
     }
 
     /// Writes all planned calls, with one write.
     pub fn send_queued(
         &mut self,
-        workload: &Workload,
+        pairs: &[(u32, u32)],
         interval: &mut Interval,
     ) -> Result<(), Error> {
         self.calls.clear();
         for started_ns in self.queued.drain(..) {
-            let (from, to) = self.cursor.next(&workload.pairs, interval);
-            let request_id = self
-                .slots
-                .start(started_ns, (from, to))
-                .expect("no more calls are queued than places are free");
-            self.calls.push(Call {
-                request_id,
-                from,
-                to,
-            });
+            let pair = self.cursor.next(pairs, interval);
+            let request_id = self.slots.start(started_ns, pair);
+            let request_id = request_id.expect("no more calls are queued than places are free");
+            self.calls.push(Call::new(request_id, pair));
         }
         self.send_calls()
     }
 
     /// Sends a call again that gave way to another transaction.
     pub fn send_again(&mut self, request_id: u32) -> Result<(), Error> {
-        let (from, to) = self.slots.find(request_id)?.pair;
+        let pair = self.slots.find(request_id)?.pair;
         self.calls.clear();
-        self.calls.push(Call {
-            request_id,
-            from,
-            to,
-        });
+        self.calls.push(Call::new(request_id, pair));
         self.send_calls()
     }
 
@@ -279,10 +253,7 @@ impl LoadConnection {
         if !self.calls.is_empty() {
             self.dialect.append(&mut self.out, &self.calls);
         }
-        if self.sending == Sending::Idle {
-            self.flush()?;
-        }
-        Ok(())
+        self.flush()
     }
 
     /// Calls that have given way to other transactions since this was last asked.
@@ -292,16 +263,19 @@ impl LoadConnection {
 
     /// Goes on writing what the socket did not take before.
     pub fn on_writable(&mut self) -> Result<(), Error> {
-        self.sending = Sending::Idle;
+        self.is_blocked = false;
         self.flush()
     }
 
     fn flush(&mut self) -> Result<(), Error> {
+        if self.is_blocked {
+            return Ok(());
+        }
         while self.sent < self.out.len() {
             match self.stream.write(&self.out[self.sent..]) {
                 Ok(written) => self.sent += written,
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
-                    self.sending = Sending::Blocked;
+                    self.is_blocked = true;
                     return Ok(());
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
@@ -336,19 +310,18 @@ impl LoadConnection {
                 };
                 tally.on_received(received, slots, retries)
             };
-            let progress =
-                self.dialect
-                    .read(&mut self.stream, buffer, &mut self.out, &mut on_received)?;
-            match progress {
+            let io = Io {
+                stream: &mut self.stream,
+                buffer,
+                out: &mut self.out,
+            };
+            match self.dialect.read(io, &mut on_received)? {
                 Progress::End => return Err(Error::Closed(None)),
                 Progress::More => {}
                 Progress::Drained => break,
             }
         }
-        if self.sending == Sending::Idle && !self.out.is_empty() {
-            self.flush()?;
-        }
-        Ok(())
+        self.flush()
     }
 
     /// Says goodbye; what the server answers is not waited for.
@@ -359,7 +332,6 @@ impl LoadConnection {
     }
 }
 
-/// Where answers are counted.
 struct Tally<'a> {
     /// When they arrived.
     now_ns: u64,

@@ -50,15 +50,14 @@ pub struct Sampler {
 impl Sampler {
     /// A sampler of ids below `accounts`.
     pub fn new(accounts: u32, alpha: f64) -> Self {
-        let mut sampler = Self {
+        Self {
             random: Mulberry32::new(SEED),
             accounts,
-            cumulative: Vec::new(),
-        };
-        if alpha > 0.0 {
-            sampler.cumulative = cumulative(accounts, alpha);
+            cumulative: match alpha > 0.0 {
+                true => cumulative(accounts, alpha),
+                false => Vec::new(),
+            },
         }
-        sampler
     }
 
     #[inline]
@@ -73,13 +72,11 @@ impl Sampler {
 
     /// Two ids, different if drawing again for a while makes them so.
     pub fn pair(&mut self) -> (u32, u32) {
-        let from = self.pick();
-        let mut to = self.pick();
-        for _ in 0..REDRAWS_MAX {
-            if to != from {
-                break;
-            }
+        let (from, mut to) = (self.pick(), self.pick());
+        let mut redraws = 0;
+        while to == from && redraws < REDRAWS_MAX {
             to = self.pick();
+            redraws += 1;
         }
         (from, to)
     }
@@ -109,9 +106,8 @@ fn cumulative(accounts: u32, alpha: f64) -> Vec<f64> {
         harmonic.add(weight(rank));
     }
     let mut running = KahanSum::default();
-    let mut cumulative: Vec<f64> = (0..accounts)
-        .map(|rank| running.add(weight(rank) / harmonic.sum))
-        .collect();
+    let sums = (0..accounts).map(|rank| running.add(weight(rank) / harmonic.sum));
+    let mut cumulative: Vec<f64> = sums.collect();
     if let Some(last) = cumulative.last_mut() {
         *last = 1.0;
     }

@@ -11,7 +11,7 @@ use postgres_protocol::message::backend::Message;
 use postgres_protocol::message::frontend;
 
 use crate::address::{connect, for_event_loop, with_port};
-use crate::dialect::postgres::{error_of, value_of_row};
+use crate::dialect::postgres::{error_of, next_message, value_of_row};
 use crate::Error;
 
 const PORT: u16 = 5432;
@@ -139,12 +139,8 @@ impl PostgresClient {
                     self.write(|out| frontend::password_message(hash.as_bytes(), out))?;
                 }
                 Message::AuthenticationSasl(body) => {
-                    let offered: Vec<String> = body
-                        .mechanisms()
-                        .map(|name| Ok(name.to_owned()))
-                        .collect()
-                        .map_err(login)?;
-                    if !offered.iter().any(|name| name == SCRAM_SHA_256) {
+                    let offered: Vec<&str> = body.mechanisms().collect().map_err(login)?;
+                    if !offered.contains(&SCRAM_SHA_256) {
                         return Err(Error::request(LOGIN, format!("it offers only {offered:?}")));
                     }
                     let first = scram.message().to_vec();
@@ -164,10 +160,8 @@ impl PostgresClient {
                 | Message::BackendKeyData(_)
                 | Message::NoticeResponse(_) => {}
                 _ => {
-                    return Err(Error::request(
-                        LOGIN,
-                        "it asks for a login that is not supported",
-                    ))
+                    let detail = "it asks for a login that is not supported";
+                    return Err(Error::request(LOGIN, detail));
                 }
             }
         }
@@ -183,14 +177,11 @@ impl PostgresClient {
                     rows.clear();
                     columns = body.fields().count().unwrap_or(0);
                 }
-                Message::DataRow(row) => rows.push(
-                    (0..columns)
-                        .map(|number| {
-                            let value = value_of_row(row.buffer(), number).unwrap_or_default();
-                            String::from_utf8_lossy(value).into_owned()
-                        })
-                        .collect(),
-                ),
+                Message::DataRow(row) => {
+                    let value = |number| value_of_row(row.buffer(), number).unwrap_or_default();
+                    let text = |number| String::from_utf8_lossy(value(number)).into_owned();
+                    rows.push((0..columns).map(text).collect());
+                }
                 Message::ReadyForQuery(_) => return Ok(rows),
                 _ => {}
             }
@@ -224,9 +215,7 @@ impl PostgresClient {
     /// The next message; an error of the database ends it.
     fn receive(&mut self, what: &str) -> Result<Message, Error> {
         loop {
-            let message = Message::parse(&mut self.input)
-                .map_err(|error| Error::Protocol(format!("it sent no message: {error}")))?;
-            match message {
+            match next_message(&mut self.input)? {
                 Some(Message::ErrorResponse(body)) => {
                     let (code, text) = error_of(&body);
                     return Err(Error::request(what, format!("{code} {text}")));

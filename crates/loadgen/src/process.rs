@@ -46,8 +46,8 @@ impl Threads {
     /// An error names the file that is missing or odd.
     pub fn of(pid: u32) -> Result<Self, String> {
         let directory = format!("/proc/{pid}/task");
-        let tasks =
-            std::fs::read_dir(&directory).map_err(|error| format!("{directory}: {error}"))?;
+        let tasks = std::fs::read_dir(&directory);
+        let tasks = tasks.map_err(|error| format!("{directory}: {error}"))?;
         let mut threads = BTreeMap::new();
         for task in tasks.flatten() {
             // A thread that has just ended is left out.
@@ -99,10 +99,8 @@ fn device_of_files(pid: u32) -> Option<u64> {
     for file in files.filter(|file| file.is_file()) {
         *counts.entry(file.dev()).or_default() += 1;
     }
-    let most = counts
-        .into_iter()
-        .max_by_key(|(device, count)| (*count, *device));
-    most.map(|(device, _)| device)
+    let counts = counts.into_iter().map(|(device, count)| (count, device));
+    counts.max().map(|(_, device)| device)
 }
 
 fn device_written_bytes(device: u64) -> Option<u64> {
@@ -119,10 +117,8 @@ fn parse_sectors_written(text: &str) -> Option<u64> {
 /// CPU time of this process.
 pub fn own_cpu() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    Duration::new(
-        time.tv_sec.unsigned_abs(),
-        time.tv_nsec.unsigned_abs() as u32,
-    )
+    let nanos = time.tv_nsec.unsigned_abs() as u32;
+    Duration::new(time.tv_sec.unsigned_abs(), nanos)
 }
 
 #[cfg(test)]

@@ -182,28 +182,25 @@ impl Report {
             ("failed", &total.failed),
             ("disconnected", &total.disconnects),
         ];
-        let mut any = false;
         for (name, counts) in kinds {
             for (text, count) in &counts.0 {
                 row!(f, name, "{} × {text}", thousands(*count))?;
-                any = true;
             }
         }
-        for (name, count) in [
+        let counts = [
             ("without effect", total.noops),
             ("repeated attempts", total.retries),
             ("unanswered calls", total.unanswered),
             ("calls not sent in time", total.unsent),
             ("skipped pairs", total.skipped),
-        ] {
-            if count > 0 {
-                row!(f, name, "{}", thousands(count))?;
-                any = true;
-            }
+        ];
+        for (name, count) in counts.iter().filter(|(_, count)| *count > 0) {
+            row!(f, name, "{}", thousands(*count))?;
         }
-        match any {
-            true => Ok(()),
-            false => row!(f, "errors", "none"),
+        let is_without = kinds.iter().all(|(_, counts)| counts.0.is_empty());
+        match is_without && counts.iter().all(|(_, count)| *count == 0) {
+            true => row!(f, "errors", "none"),
+            false => Ok(()),
         }
     }
 }
@@ -213,11 +210,8 @@ impl Display for Report {
         let (total, seconds) = (&self.total, self.seconds);
         let per_second = thousands(self.transfers_per_second().round() as u64);
         let succeeded = thousands(total.succeeded());
-        row!(
-            f,
-            "transfers/s",
-            "{per_second}  ({succeeded} in {seconds:.1} s)"
-        )?;
+        let per_second = format!("{per_second}  ({succeeded} in {seconds:.1} s)");
+        row!(f, "transfers/s", "{per_second}")?;
         for (name, percentile) in PERCENTILES {
             let milliseconds = total.percentile_ms(percentile);
             row!(f, format!("latency {name}"), "{milliseconds:.3} ms")?;

@@ -4,7 +4,7 @@ use std::sync::mpsc::{channel, Receiver};
 use std::time::{Duration, Instant};
 
 use crate::ledger::Ledger;
-use crate::load::{Cursor, LoadConnection, Workload};
+use crate::load::{Cursor, LoadConnection};
 use crate::measure::Interval;
 use crate::process::{own_cpu, Usage};
 use crate::report::{Report, SecondPoint, ServerUse, Subscriptions};
@@ -39,18 +39,14 @@ pub fn run(options: &Options, progress: &mut dyn FnMut(Progress<'_>)) -> Result<
     if options.accounts > 100_000 && options.alpha > 0.0 {
         say("above 100,000 accounts the published figures use another distribution");
     }
-    let workload = Workload {
-        pairs: pairs::draw(options.accounts, options.alpha, options.pairs)?.into(),
-    };
+    let accounts = options.accounts;
+    let pairs = pairs::draw(accounts, options.alpha, options.pairs)?;
     let target = Target::new(options)?;
     if options.seed {
         let start = Instant::now();
-        target.seed(options.accounts)?;
-        say(&format!(
-            "seeded {} accounts in {:.2} s",
-            options.accounts,
-            start.elapsed().as_secs_f64()
-        ));
+        target.seed(accounts)?;
+        let seconds = start.elapsed().as_secs_f64();
+        say(&format!("seeded {accounts} accounts in {seconds:.2} s"));
     }
     target.prepare()?;
 
@@ -63,32 +59,27 @@ pub fn run(options: &Options, progress: &mut dyn FnMut(Progress<'_>)) -> Result<
         ));
     }
     open_callers(options, &target, &mut groups)?;
+    let how = match options.rate {
+        Some(rate) => format!("open loop at {rate}/s"),
+        None => "closed loop".to_owned(),
+    };
+    let (connections, in_flight) = (options.connections, options.in_flight);
+    let described = target.describe();
     say(&format!(
-        "{} connections × {} in flight, {}, {}",
-        options.connections,
-        options.in_flight,
-        match options.rate {
-            Some(rate) => format!("open loop at {rate}/s"),
-            None => "closed loop".to_owned(),
-        },
-        target.describe()
+        "{connections} connections × {in_flight} in flight, {how}, {described}"
     ));
 
-    let before = match options.verify_strict {
-        true => Some(target.read_balances(options.accounts)?),
-        false => None,
-    };
-    let mut report = drive(options, &workload, groups, progress)?;
-    report.target = target.describe();
-    if let Some(mut subscriptions) = subscriptions {
-        subscriptions.updates = report.total.updates;
-        subscriptions.update_rows = report.total.update_rows;
-        report.subscriptions = Some(subscriptions);
-    }
+    let read_balances = || target.read_balances(accounts);
+    let before = options.verify_strict.then(read_balances).transpose()?;
+    let mut report = drive(options, &pairs, groups, progress)?;
+    report.target = described;
+    report.subscriptions = subscriptions.map(|subscriptions| Subscriptions {
+        updates: report.total.updates,
+        update_rows: report.total.update_rows,
+        ..subscriptions
+    });
     if let (Some(before), Some(ledger)) = (&before, &report.ledger) {
-        let outcome = target
-            .read_balances(options.accounts)
-            .and_then(|after| ledger.check(before, &after));
+        let outcome = read_balances().and_then(|after| ledger.check(before, &after));
         report.strict = Some(outcome.map_err(|error| error.to_string()));
     }
     if options.verify {
@@ -123,7 +114,6 @@ fn open_callers(
     Ok(())
 }
 
-/// Raises the number of files this process may open to what it is allowed to.
 fn raise_file_limit() {
     use rustix::process::{getrlimit, setrlimit, Resource};
     let mut limit = getrlimit(Resource::Nofile);
@@ -137,27 +127,25 @@ fn open_many<T: Send>(
     count: usize,
     open: impl Fn(usize) -> Result<T, Error> + Sync,
 ) -> Result<Vec<T>, Error> {
-    let threads = count.min(OPENING_THREADS);
-    let opened = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads)
-            .map(|thread| {
-                let open = &open;
-                scope.spawn(move || {
-                    (thread..count)
-                        .step_by(threads)
-                        .map(|number| Ok((number, open(number)?)))
-                        .collect::<Result<Vec<_>, Error>>()
-                })
-            })
+    let (numbers, open): (Vec<usize>, _) = ((0..count).collect(), &open);
+    std::thread::scope(|scope| {
+        let parts = numbers.chunks(count.div_ceil(OPENING_THREADS).max(1));
+        let open_part = |part: &[usize]| -> Result<Vec<T>, Error> {
+            part.iter().map(|number| open(*number)).collect()
+        };
+        let threads: Vec<_> = parts
+            .map(|part| scope.spawn(move || open_part(part)))
             .collect();
-        workers
-            .into_iter()
-            .map(|worker| worker.join().expect("opening a connection does not panic"))
-            .collect::<Result<Vec<_>, Error>>()
-    })?;
-    let mut all: Vec<(usize, T)> = opened.into_iter().flatten().collect();
-    all.sort_by_key(|(number, _)| *number);
-    Ok(all.into_iter().map(|(_, connection)| connection).collect())
+        let mut opened = Vec::with_capacity(count);
+        for thread in threads {
+            opened.extend(
+                thread
+                    .join()
+                    .expect("opening a connection does not panic")?,
+            );
+        }
+        Ok(opened)
+    })
 }
 
 /// Opens the connections of `--subscribe-each` and spreads them over the threads. The accounts are
@@ -214,7 +202,7 @@ impl Sample {
 /// Runs the workers and collects what they measure.
 fn drive(
     options: &Options,
-    workload: &Workload,
+    pairs: &[(u32, u32)],
     groups: Vec<Vec<LoadConnection>>,
     progress: &mut dyn FnMut(Progress<'_>),
 ) -> Result<Report, Error> {
@@ -238,7 +226,7 @@ fn drive(
                 (options.verify_strict).then(|| Ledger::new(options.accounts, options.amount));
             scope.spawn(move || {
                 std::thread::sleep(base.saturating_duration_since(Instant::now()));
-                worker::run(connections, workload, schedule, ledger, &sender);
+                worker::run(connections, pairs, schedule, ledger, &sender);
             });
         }
         drop(sender);
@@ -259,10 +247,9 @@ fn drive(
             true => (after.at - before.at).as_secs_f64().max(0.001),
             false => options.seconds,
         };
-        Ok(Report {
-            ledger,
-            ..report(seconds, total, series, before, after)
-        })
+        let mut report = report(seconds, total, before, after);
+        (report.series, report.ledger) = (series, ledger);
+        Ok(report)
     })
 }
 
@@ -318,13 +305,7 @@ fn collect(
     Ok((total, series, ledger))
 }
 
-fn report(
-    seconds: f64,
-    total: Interval,
-    series: Vec<SecondPoint>,
-    before: Sample,
-    after: Sample,
-) -> Report {
+fn report(seconds: f64, total: Interval, before: Sample, after: Sample) -> Report {
     let calls = total.succeeded().max(1) as f64;
     let micros_per_call = |cpu: Duration| cpu.as_secs_f64() * 1e6 / calls;
     let client_cpu = after.client_cpu - before.client_cpu;
@@ -346,7 +327,7 @@ fn report(
         client_cpu_seconds: client_cpu.as_secs_f64(),
         client_cpu_us_per_transfer: micros_per_call(client_cpu),
         total,
-        series,
+        series: Vec::new(),
         server,
         subscriptions: None,
         verification: None,

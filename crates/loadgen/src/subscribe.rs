@@ -49,19 +49,18 @@ pub fn seed(endpoint: &Endpoint, accounts: u32, initial_balance: i64) -> Result<
         reducer: "seed",
         args: &args,
     }])?;
-    loop {
+    let result = loop {
         if let ServerMessage::ReducerResult { result, .. } = client.receive()? {
-            client.close();
-            return match result {
-                ReducerOutcome::Ok { .. } | ReducerOutcome::OkEmpty => Ok(()),
-                ReducerOutcome::Err(bytes) => Err(Error::request(
-                    "seeding",
-                    ReducerOutcome::error_text(&bytes),
-                )),
-                ReducerOutcome::InternalError(text) => Err(Error::request("seeding", text)),
-            };
+            break result;
         }
-    }
+    };
+    client.close();
+    let why = match result {
+        ReducerOutcome::Ok { .. } | ReducerOutcome::OkEmpty => return Ok(()),
+        ReducerOutcome::Err(bytes) => ReducerOutcome::error_text(&bytes),
+        ReducerOutcome::InternalError(text) => text,
+    };
+    Err(Error::request("seeding", why))
 }
 
 /// What the accounts hold after a run.

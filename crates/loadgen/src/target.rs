@@ -13,7 +13,7 @@ use crate::dialect::module::{CallTemplate, Module};
 use crate::dialect::postgres::{Postgres, PostgresTransfer};
 use crate::dialect::Dialect;
 use crate::handshake::Handshake;
-use crate::http::HttpClient;
+use crate::http::post;
 use crate::options::TargetKind;
 use crate::postgres::{Database, PostgresClient};
 use crate::subscribe::{self, Verification};
@@ -265,25 +265,21 @@ impl Target {
             }
             System::Rpc(address) | System::Batched(address) => {
                 let result = rpc(address, "verify", json!({}))?;
-                let number = |name: &str| result.get(name)?.as_str()?.parse::<i128>().ok();
-                match (number("accounts"), number("total"), number("changed")) {
-                    (Some(accounts), Some(total), Some(changed)) => Ok(Verification::new(
-                        accounts as u64,
-                        total,
-                        changed as u64,
-                        balance,
-                    )),
-                    _ => Err(Error::request(
-                        "the verification",
-                        format!("it answered {result}; start it with SEED_INITIAL_BALANCE"),
-                    )),
-                }
+                let number = |name: &str| result[name].as_str()?.parse::<i128>().ok();
+                let numbers = || Some((number("accounts")?, number("total")?, number("changed")?));
+                let Some((accounts, total, changed)) = numbers() else {
+                    let detail =
+                        format!("it answered {result}; start it with SEED_INITIAL_BALANCE");
+                    return Err(Error::request("the verification", detail));
+                };
+                let (accounts, changed) = (accounts as u64, changed as u64);
+                Ok(Verification::new(accounts, total, changed, balance))
             }
             System::Convex(_) => Err(not_for_convex("the verification")),
-            System::Postgres { database, .. } => Ok(Verification::of_rows(
-                &postgres_accounts(database)?,
-                balance,
-            )),
+            System::Postgres { database, .. } => {
+                let rows = postgres_accounts(database)?;
+                Ok(Verification::of_rows(&rows, balance))
+            }
         }
     }
 }
@@ -294,19 +290,14 @@ fn not_for_convex(what: &str) -> Error {
 }
 
 fn http_connection(address: &Address, template: RequestTemplate) -> Result<Opened, Error> {
-    let stream = HttpClient::open(address)?.into_event_loop()?;
+    let stream = for_event_loop(connect(&address.host)?)?;
     Ok((stream, Box::new(Http::new(template))))
 }
 
-/// A new identity.
 fn new_token(address: &Address) -> Result<String, Error> {
-    let path = format!("{}/v1/identity", address.prefix);
-    let response = HttpClient::open(address)?.post(&path, "")?;
-    let answer: Option<Value> = serde_json::from_slice(&response.body).ok();
-    match answer
-        .as_ref()
-        .and_then(|answer| answer.get("token")?.as_str())
-    {
+    let response = post(address, "/v1/identity", "")?;
+    let answer: Value = serde_json::from_slice(&response.body).unwrap_or_default();
+    match answer["token"].as_str() {
         Some(token) if response.is_success() => Ok(token.to_owned()),
         _ => Err(Error::request("asking for an identity", response.shown())),
     }
@@ -315,20 +306,15 @@ fn new_token(address: &Address) -> Result<String, Error> {
 /// Calls a method of an RPC server and returns its result (spec 09 §9).
 fn rpc(address: &Address, name: &str, args: Value) -> Result<Value, Error> {
     let body = json!({ "name": name, "args": args }).to_string();
-    let path = format!("{}/rpc", address.prefix);
-    let response = HttpClient::open(address)?.post(&path, &body)?;
-    let answer: Option<Value> = serde_json::from_slice(&response.body).ok();
-    match answer {
-        Some(mut answer) if response.is_success() && answer.get("ok") != Some(&json!(false)) => {
-            Ok(answer
-                .get_mut("result")
-                .map(Value::take)
-                .unwrap_or_default())
+    let response = post(address, "/rpc", &body)?;
+    match serde_json::from_slice::<Value>(&response.body) {
+        Ok(answer) if response.is_success() && answer["ok"] != false => {
+            Ok(answer["result"].clone())
         }
-        _ => Err(Error::request(
-            &format!("the method {name}"),
-            response.shown(),
-        )),
+        _ => {
+            let what = format!("the method {name}");
+            Err(Error::request(&what, response.shown()))
+        }
     }
 }
 

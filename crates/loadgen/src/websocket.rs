@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use crate::incoming::{Incoming, Progress};
+use crate::incoming::{Incoming, Io, Progress};
 use crate::Error;
 
 const OP_CONTINUATION: u8 = 0;
@@ -20,14 +20,13 @@ const MESSAGE_BYTES_MAX: u64 = 1 << 30;
 pub const HANDSHAKE_KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
 pub const HANDSHAKE_ACCEPT: &str = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
 
-/// Makes masks. Frames of clients are masked with real masks, so that the server has the work it
-/// has with any client.
-#[derive(Clone, Debug)]
-pub struct Masks(u64);
+/// Makes masks, others for each seed. Frames of clients are masked with real masks, so that the
+/// server has the work it has with any client.
+#[derive(Debug)]
+struct Masks(u64);
 
 impl Masks {
-    /// Masks that differ from those of another seed.
-    pub fn new(seed: u64) -> Self {
+    fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
     }
 
@@ -87,28 +86,20 @@ fn apply_mask(payload: &mut [u8], mask: [u8; 4]) {
     }
 }
 
-#[derive(Debug, PartialEq, Eq)]
-pub enum Event<'a> {
-    /// A whole binary message.
+#[derive(Debug)]
+enum Event<'a> {
     Message(&'a [u8]),
     /// A Ping, to be answered with the same payload.
     Ping(&'a [u8]),
-    /// The server closes.
     Close(Option<String>),
-}
-
-/// Cuts the bytes of a socket into messages.
-#[derive(Debug, Default)]
-pub struct FrameReader {
-    incoming: Incoming,
-    /// Fragments of an incomplete message.
-    message: Option<Vec<u8>>,
 }
 
 /// The WebSocket of one connection, which an event loop takes over from a blocking one.
 #[derive(Debug)]
 pub struct WebSocket {
-    frames: FrameReader,
+    incoming: Incoming,
+    /// Fragments of an incomplete message.
+    message: Option<Vec<u8>>,
     masks: Masks,
 }
 
@@ -116,7 +107,8 @@ impl WebSocket {
     /// `number` tells connections apart.
     pub fn new(number: u64) -> Self {
         Self {
-            frames: FrameReader::default(),
+            incoming: Incoming::default(),
+            message: None,
             masks: Masks::new(number + 1),
         }
     }
@@ -140,19 +132,17 @@ impl WebSocket {
     /// Reads once and hands over every complete message. Pings are answered in `out`.
     pub fn read(
         &mut self,
-        stream: &mut dyn Read,
-        buffer: &mut Vec<u8>,
-        out: &mut Vec<u8>,
+        io: Io<'_>,
         mut on_message: impl FnMut(&[u8]) -> Result<(), Error>,
     ) -> Result<Progress, Error> {
-        let masks = &mut self.masks;
-        self.frames.read(stream, buffer, |event| match event {
-            Event::Message(payload) => on_message(payload),
-            Event::Ping(payload) => {
-                append_bytes(out, OP_PONG, masks, payload);
-                Ok(())
+        let (incoming, masks) = (&mut self.incoming, &mut self.masks);
+        read_events(incoming, &mut self.message, io.stream, io.buffer, |event| {
+            match event {
+                Event::Message(payload) => on_message(payload)?,
+                Event::Ping(payload) => append_bytes(io.out, OP_PONG, masks, payload),
+                Event::Close(how) => return Err(Error::Closed(how)),
             }
-            Event::Close(how) => Err(Error::Closed(how)),
+            Ok(())
         })
     }
 }
@@ -164,22 +154,19 @@ struct Frame {
     end: usize,
 }
 
-impl FrameReader {
-    /// Reads once and hands over every complete event. `buffer` is scratch space that connections
-    /// share.
-    pub fn read(
-        &mut self,
-        stream: &mut dyn Read,
-        buffer: &mut Vec<u8>,
-        on_event: impl FnMut(Event<'_>) -> Result<(), Error>,
-    ) -> Result<Progress, Error> {
-        let frame = parse_head(self.incoming.partial())?;
-        let frame_bytes = frame.map_or(0, |frame| frame.end);
-        let message = &mut self.message;
-        self.incoming.read(stream, buffer, frame_bytes, |bytes| {
-            take(message, bytes, on_event)
-        })
-    }
+/// Reads once and hands over every complete event.
+fn read_events(
+    incoming: &mut Incoming,
+    message: &mut Option<Vec<u8>>,
+    stream: &mut dyn Read,
+    buffer: &mut Vec<u8>,
+    on_event: impl FnMut(Event<'_>) -> Result<(), Error>,
+) -> Result<Progress, Error> {
+    let frame = parse_head(incoming.partial())?;
+    let frame_bytes = frame.map_or(0, |frame| frame.end);
+    incoming.read(stream, buffer, frame_bytes, |bytes| {
+        take(message, bytes, on_event)
+    })
 }
 
 /// Hands over the complete events in `bytes` and returns how many bytes they took. `message` keeps the
@@ -198,9 +185,7 @@ fn take(
         used += frame.end;
         match (frame.opcode, frame.fin) {
             (OP_BINARY, true) if message.is_none() => on_event(Event::Message(payload))?,
-            (OP_BINARY, false) if message.is_none() => {
-                *message = Some(payload.to_vec());
-            }
+            (OP_BINARY, false) if message.is_none() => *message = Some(payload.to_vec()),
             (OP_CONTINUATION, fin) => {
                 let Some(mut joined) = message.take() else {
                     return Err(protocol("a continuation frame without a message"));
@@ -247,16 +232,11 @@ fn parse_head(bytes: &[u8]) -> Result<Option<Frame>, Error> {
     if second & 0x80 != 0 {
         return Err(protocol("a masked frame"));
     }
+    let short = || Some(u16::from_be_bytes(*rest.first_chunk()?).into());
+    let long = || Some(u64::from_be_bytes(*rest.first_chunk()?));
     let (payload_start, payload_bytes) = match second {
-        126 => (
-            4,
-            rest.first_chunk()
-                .map(|length| u16::from_be_bytes(*length).into()),
-        ),
-        127 => (
-            10,
-            rest.first_chunk().map(|length| u64::from_be_bytes(*length)),
-        ),
+        126 => (4, short()),
+        127 => (10, long()),
         length => (2, Some(length.into())),
     };
     match payload_bytes {
@@ -304,10 +284,12 @@ mod tests {
     }
 
     fn read_all(bytes: &[u8], piece_bytes: usize) -> Result<Vec<String>, Error> {
-        let (mut reader, mut buffer, mut events) = (FrameReader::default(), vec![], vec![]);
+        let (mut incoming, mut message) = (Incoming::default(), None);
+        let (mut buffer, mut events) = (vec![], vec![]);
         let mut stream = Pieces(bytes, piece_bytes);
         loop {
-            let progress = reader.read(&mut stream, &mut buffer, |event| {
+            let (incoming, message) = (&mut incoming, &mut message);
+            let progress = read_events(incoming, message, &mut stream, &mut buffer, |event| {
                 events.push(match event {
                     Event::Message(payload) => format!("{}:{:?}", payload.len(), payload.first()),
                     other => format!("{other:?}"),

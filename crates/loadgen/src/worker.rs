@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use mio::{Events, Interest, Poll, Token};
 
 use crate::ledger::Ledger;
-use crate::load::{LoadConnection, Workload};
+use crate::load::LoadConnection;
 use crate::measure::Interval;
 use crate::pairs::Mulberry32;
 use crate::Error;
@@ -66,12 +66,12 @@ pub enum Update {
 /// Drives the connections until the end of the window and the last answer.
 pub fn run(
     connections: Vec<LoadConnection>,
-    workload: &Workload,
+    pairs: &[(u32, u32)],
     schedule: Schedule,
     ledger: Option<Ledger>,
     updates: &Sender<Update>,
 ) {
-    let done = match Worker::new(connections, workload, schedule, ledger) {
+    let done = match Worker::new(connections, pairs, schedule, ledger) {
         Ok(mut worker) => {
             let result = worker.run(updates);
             worker.finish();
@@ -90,7 +90,7 @@ struct Worker<'a> {
     connections: Vec<Option<Box<LoadConnection>>>,
     /// Callers that have not ended.
     callers: usize,
-    workload: &'a Workload,
+    pairs: &'a [(u32, u32)],
     schedule: Schedule,
     interval: Interval,
     /// The window has ended, and what was under way then is counted.
@@ -106,7 +106,7 @@ struct Worker<'a> {
 impl<'a> Worker<'a> {
     fn new(
         connections: Vec<LoadConnection>,
-        workload: &'a Workload,
+        pairs: &'a [(u32, u32)],
         schedule: Schedule,
         ledger: Option<Ledger>,
     ) -> Result<Self, Error> {
@@ -117,23 +117,18 @@ impl<'a> Worker<'a> {
             .map(|connection| Some(Box::new(connection)))
             .collect();
         for (number, connection) in connections.iter_mut().flatten().enumerate() {
+            let interest = Interest::READABLE | Interest::WRITABLE;
             poll.registry()
-                .register(
-                    connection.stream(),
-                    Token(number),
-                    Interest::READABLE | Interest::WRITABLE,
-                )
+                .register(connection.stream(), Token(number), interest)
                 .map_err(Error::io("watching a socket"))?;
         }
-        let pacer = match schedule.call_every_ns {
-            Some(every_ns) => Some(Pacer::new(&poll, every_ns, schedule.first_call_ns)?),
-            None => None,
-        };
+        let pacer = |every_ns| Pacer::new(&poll, every_ns, schedule.first_call_ns);
+        let pacer = schedule.call_every_ns.map(pacer).transpose()?;
         Ok(Self {
             poll,
             connections,
             callers,
-            workload,
+            pairs,
             schedule,
             interval: Interval::default(),
             is_window_closed: false,
@@ -327,7 +322,7 @@ impl<'a> Worker<'a> {
     #[inline]
     fn send_all(&mut self, connection: &mut LoadConnection, now_ns: u64) -> Result<(), Error> {
         connection.queue_all(now_ns);
-        connection.send_queued(self.workload, &mut self.interval)
+        connection.send_queued(self.pairs, &mut self.interval)
     }
 
     /// Open loop: sends what is due, and sets the timer for what comes next.
@@ -337,18 +332,16 @@ impl<'a> Worker<'a> {
         };
         let until_ns = now_ns.min(self.schedule.window_end_ns.saturating_sub(1));
         while let Some(due_ns) = pacer.due(until_ns) {
-            match self.next_free(&mut pacer.cursor) {
-                Some((number, connection)) => {
-                    connection.queue_call(due_ns);
-                    pacer.touched.push(number);
-                }
-                None => break,
-            }
+            let Some((number, connection)) = self.next_free(&mut pacer.cursor) else {
+                break;
+            };
+            connection.queue_call(due_ns);
+            pacer.touched.push(number);
             pacer.advance();
         }
         for number in pacer.touched.drain(..) {
             self.one(number, |worker, connection| {
-                connection.send_queued(worker.workload, &mut worker.interval)
+                connection.send_queued(worker.pairs, &mut worker.interval)
             });
         }
         if now_ns < self.schedule.window_end_ns {
@@ -362,17 +355,13 @@ impl<'a> Worker<'a> {
     fn next_free(&mut self, cursor: &mut usize) -> Option<(usize, &mut LoadConnection)> {
         let count = self.connections.len();
         let is_free = |number: &usize| {
-            let connection = &self.connections[*number];
-            connection
-                .as_ref()
-                .is_some_and(|connection| connection.free() > 0)
+            let connection = self.connections[*number].as_ref();
+            connection.is_some_and(|connection| connection.free() > 0)
         };
-        let number = (0..count)
-            .map(|step| (*cursor + step) % count)
-            .find(is_free)?;
+        let mut in_turn = (0..count).map(|step| (*cursor + step) % count);
+        let number = in_turn.find(is_free)?;
         *cursor = (number + 1) % count;
-        let connection = self.connections[number].as_mut()?;
-        Some((number, connection))
+        Some((number, self.connections[number].as_mut()?))
     }
 }
 

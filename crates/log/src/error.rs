@@ -1,10 +1,10 @@
 //! Errors of a log. Each text names the place and the next step, and has the code of its page under `docs/errors/`.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use lightcone_storage::{FilePosition, LogOffset};
+use lightcone_storage::{FilePosition, LogOffset, Refused};
 
 use crate::chain::Epoch;
 
@@ -127,14 +127,18 @@ impl LogError {
     pub fn is_bug(&self) -> bool {
         matches!(self.root(), LogError::Panicked { .. })
     }
+}
 
-    pub(crate) fn io<'a>(
-        action: &'static str,
-        path: &'a Path,
-    ) -> impl FnOnce(io::Error) -> LogError + use<'a> {
-        move |source| LogError::Io {
+impl From<Refused> for LogError {
+    fn from(refused: Refused) -> LogError {
+        let Refused {
             action,
-            path: path.to_owned(),
+            path,
+            source,
+        } = refused;
+        LogError::Io {
+            action,
+            path,
             source,
         }
     }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
-use lightcone_storage::{FilePosition, LogOffset, Storage};
+use lightcone_storage::{Directory, FilePosition, LogOffset};
 
 use crate::error::LogError;
 use crate::segment::{Segment, SegmentPlace, SegmentReader};
@@ -19,7 +19,7 @@ pub const SEGMENTS_PINNED_MAX: usize = 16;
 pub struct LogFeed(Arc<Shared>);
 
 struct Shared {
-    storage: Arc<dyn Storage>,
+    directory: Directory,
     /// How often the log was cut since it was opened. Changed with `state`.
     cuts: AtomicU64,
     state: Mutex<State>,
@@ -62,7 +62,7 @@ pub(crate) enum Next {
 
 impl LogFeed {
     pub(crate) fn new(
-        storage: Arc<dyn Storage>,
+        directory: Directory,
         segments: Vec<Arc<Segment>>,
         end: SegmentPlace,
     ) -> LogFeed {
@@ -75,7 +75,7 @@ impl LogFeed {
             readers: 0,
         };
         LogFeed(Arc::new(Shared {
-            storage,
+            directory,
             cuts: AtomicU64::new(0),
             state: Mutex::new(state),
         }))
@@ -85,8 +85,8 @@ impl LogFeed {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn storage(&self) -> &dyn Storage {
-        &*self.0.storage
+    pub(crate) fn directory(&self) -> &Directory {
+        &self.0.directory
     }
 
     pub fn durable_offset(&self) -> LogOffset {

@@ -135,6 +135,27 @@ pub(crate) struct Checks1 {
 }
 
 impl FrameHeader {
+    /// The header of a frame with this payload behind a place, and the place behind the frame.
+    pub fn behind(
+        place: Chain,
+        epoch: Epoch,
+        count: u32,
+        unsynced_bytes: u32,
+        payload: &[&[u8]],
+    ) -> (FrameHeader, Chain) {
+        let after = place.after(epoch, count, payload);
+        let header = FrameHeader {
+            payload_bytes: payload.iter().map(|part| part.len() as u32).sum(),
+            count,
+            unsynced_bytes,
+            first_offset: place.next_offset,
+            epoch,
+            hash: after.hash,
+            checks_1: None,
+        };
+        (header, after)
+    }
+
     /// The header's bytes in a segment with `salt`, at `position`.
     pub fn encode(&self, salt: u64, position: FilePosition) -> [u8; FRAME_HEADER_BYTES] {
         let mut bytes = [0; FRAME_HEADER_BYTES];

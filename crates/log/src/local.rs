@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lightcone_storage::{
-    disk, write_all_at, write_zeros, File, FilePosition, LogOffset, OpenMode, Storage,
+    disk, Directory, FilePosition, LogOffset, NamedFile, OpenMode, Refused, Storage,
 };
 
 use crate::chain::{Chain, Epoch, LogHash};
@@ -15,10 +15,10 @@ use crate::format::{
     segment_name, FrameHeader, SegmentHeader, FORMAT_VERSION, FRAMES_START, FRAME_HEADER_BYTES,
     PAYLOAD_BYTES_MAX,
 };
-use crate::log::{Frame, Log, Tail};
+use crate::log::{check_epoch, Frame, Log, Tail};
 use crate::prove::{copy_segment, name_copy, Cut, COPY_NAME};
 use crate::recovery::{recover, remove_cut_away, Found, Recovery};
-use crate::segment::{remove_if_there, Segment, SegmentPlace, SegmentReader};
+use crate::segment::{Segment, SegmentPlace, SegmentReader};
 
 /// Keeps a second process out.
 pub(crate) const LOCK_NAME: &str = "lock";
@@ -57,18 +57,17 @@ impl Default for LogOptions {
 enum Spare {
     None,
     InTheMaking,
-    Ready(Box<dyn File>),
+    Ready(NamedFile),
 }
 
 /// A log in a directory of segment files.
 pub struct LocalLog {
-    storage: Arc<dyn Storage>,
-    directory: PathBuf,
+    directory: Directory,
     options: LogOptions,
     feed: LogFeed,
     /// The last one, which is written to.
     segment: Arc<Segment>,
-    file: Box<dyn File>,
+    file: NamedFile,
     /// The place of the next frame.
     place: SegmentPlace,
     /// All before it in the last segment is durable.
@@ -95,27 +94,26 @@ impl LocalLog {
         directory: &Path,
         options: LogOptions,
     ) -> Result<(LocalLog, Recovery), LogError> {
-        storage
-            .create_directory(directory)
-            .map_err(LogError::io("create", directory))?;
-        let lock = take_lock(&*storage, directory)?;
+        let directory = Directory::new(storage, directory);
+        directory.create()?;
+        let lock = take_lock(&directory)?;
         for name in [NEW_NAME, SPARE_NAME, COPY_NAME] {
-            remove_if_there(&*storage, &directory.join(name))?;
+            directory.remove_if_there(&directory.join(name))?;
         }
-        let found = match recover(&storage, directory, &options.database)? {
+        let found = match recover(&directory, &options.database)? {
             Some(found) => found,
-            None => begin_log(&*storage, directory, &options)?,
+            None => begin_log(&directory, &options)?,
         };
         let segment = found.segments.last();
         let segment = segment.expect("a log has at least one segment").clone();
-        let (file, file_end) = open_last(&*storage, &segment)?;
+        let file = directory.open(&segment.path, OpenMode::ReadWrite)?;
+        let file_end = file.end()?;
         let segments = found.segments.len();
-        let feed = LogFeed::new(storage.clone(), found.segments, found.end);
+        let feed = LogFeed::new(directory.clone(), found.segments, found.end);
         feed.keep(found.kept);
         let log = LocalLog {
             feed,
-            storage,
-            directory: directory.to_owned(),
+            directory,
             options,
             segment,
             file,
@@ -157,17 +155,6 @@ impl LocalLog {
         LogError::Poisoned { cause }
     }
 
-    fn path(&self) -> &Path {
-        &self.segment.path
-    }
-
-    fn check_epoch(&self, epoch: Epoch) -> Result<(), LogError> {
-        match self.place.chain.epoch {
-            current if epoch < current => Err(LogError::Fenced { epoch, current }),
-            _ => Ok(()),
-        }
-    }
-
     /// Writes one frame with one write. Any failure poisons the log.
     fn write_frame(&mut self, epoch: Epoch, count: u32, payload: &[&[u8]]) -> Result<(), LogError> {
         let payload_bytes: usize = payload.iter().map(|part| part.len()).sum();
@@ -181,24 +168,16 @@ impl LocalLog {
             self.sync_now()?;
         }
         let SegmentPlace { position, chain } = self.place;
-        let chain_after = chain.after(epoch, count, payload);
-        let header = FrameHeader {
-            payload_bytes: payload_bytes as u32,
-            count,
-            unsynced_bytes: (position - self.synced_position) as u32,
-            first_offset: chain.next_offset,
-            epoch,
-            hash: chain_after.hash,
-            checks_1: None,
-        };
+        let unsynced_bytes = (position - self.synced_position) as u32;
+        let (header, chain) = FrameHeader::behind(chain, epoch, count, unsynced_bytes, payload);
         let header_bytes = header.encode(self.segment.header.salt, position);
         let mut parts: Vec<&[u8]> = Vec::with_capacity(1 + payload.len());
         parts.push(&header_bytes);
         parts.extend_from_slice(payload);
-        write_all_at(&*self.file, &parts, position).map_err(LogError::io("write", self.path()))?;
+        self.file.write(&parts, position)?;
         self.place = SegmentPlace {
             position: position + frame_bytes,
-            chain: chain_after,
+            chain,
         };
         if self.place.position > self.file_end {
             self.file_end = self.place.position;
@@ -227,16 +206,14 @@ impl LocalLog {
         }
         let bytes = position.get().clamp(GROW_BYTES_MIN, GROW_BYTES_MAX);
         let end = self.segment_end().min(position + bytes);
-        write_zeros(&*self.file, position, end).map_err(LogError::io("extend", self.path()))?;
+        self.file.write_zeros("extend", position, end)?;
         self.file_end = end;
         Ok(())
     }
 
     fn sync_now(&mut self) -> Result<(), LogError> {
         if self.synced_position < self.place.position {
-            self.file
-                .sync_data()
-                .map_err(LogError::io("sync", self.path()))?;
+            self.file.sync()?;
             self.synced_position = self.place.position;
             self.feed.publish(self.place);
         }
@@ -248,7 +225,7 @@ impl LocalLog {
         self.forget_read();
         if self.place.position < self.file_end {
             // It only gives unused zeros back.
-            let _ = self.file.set_length(self.place.position.get());
+            let _ = self.file.file.set_length(self.place.position.get());
         }
         self.sync_now()?;
         let spare = {
@@ -269,13 +246,12 @@ impl LocalLog {
                 epoch: epoch.max(self.place.chain.epoch),
                 ..self.place.chain
             },
-            salt: self.storage.random_u64(),
+            salt: self.directory.storage().random_u64(),
             named_end: FRAMES_START,
             cuts: self.segment.header.cuts,
         };
         let zeros_end = first_zeros_end(&self.options);
-        let (segment, file, file_end) =
-            begin_segment(&*self.storage, &self.directory, header, spare, zeros_end)?;
+        let (segment, file, file_end) = begin_segment(&self.directory, header, spare, zeros_end)?;
         self.feed.push(segment.clone());
         self.segment = segment;
         self.file = file;
@@ -292,22 +268,22 @@ impl LocalLog {
         place: SegmentPlace,
         later: &[Arc<Segment>],
     ) -> Result<(), LogError> {
-        let storage = self.storage.clone();
         let cut = Cut {
             epoch: self.place.chain.epoch,
             // The last segment has the most.
             cuts: number_after(&self.segment, self.segment.header.cuts)?,
         };
-        let (segment, end) = copy_segment(&*storage, &self.directory, last, place, Some(cut))?;
-        let name = || name_copy(&*storage, &self.directory, &segment);
+        let (segment, end) = copy_segment(&self.directory, last, place, Some(cut))?;
+        let name = || name_copy(&self.directory, &segment);
         self.feed.cut(&segment, end, name)?;
         // It is cut. A crash from here on leaves segments that opening sets aside.
-        (self.file, self.file_end) = open_last(&*storage, &segment)?;
+        self.file = self.directory.open(&segment.path, OpenMode::ReadWrite)?;
+        self.file_end = self.file.end()?;
         self.segment = segment;
         self.place = end;
         self.synced_position = end.position;
         let later: Vec<PathBuf> = later.iter().map(|segment| segment.path.clone()).collect();
-        remove_cut_away(&*storage, &self.directory, &later)
+        remove_cut_away(&self.directory, &later)
     }
 
     /// Has the next segment filled with zeros once this one is half full. If that fails or is late, the next segment is extended in
@@ -323,19 +299,18 @@ impl LocalLog {
             }
             *spare = Spare::InTheMaking;
         }
-        let (storage, place) = (self.storage.clone(), self.spare.clone());
-        let (path, bytes) = (self.directory.join(SPARE_NAME), self.options.segment_bytes);
+        let (directory, place) = (self.directory.clone(), self.spare.clone());
+        let bytes = self.options.segment_bytes;
         let task = move || {
-            let made = make_spare(&*storage, &path, bytes);
+            let made = make_spare(&directory, bytes);
             // No second try: the log will meet a full disk itself.
             if let Ok(file) = made {
                 *place.lock().unwrap_or_else(PoisonError::into_inner) = Spare::Ready(file);
             }
         };
         // Without a thread there is no spare segment, which costs time only.
-        let _ = self
-            .storage
-            .run_in_background("log spare segment", Box::new(task));
+        let storage = self.directory.storage();
+        let _ = storage.run_in_background("log spare segment", Box::new(task));
     }
 }
 
@@ -350,11 +325,11 @@ fn number_after(segment: &Segment, number: u64) -> Result<u64, LogError> {
 
 /// The place in a segment before the transaction with this offset.
 fn find_place(
-    storage: &dyn Storage,
+    directory: &Directory,
     segment: &Arc<Segment>,
     offset: LogOffset,
 ) -> Result<SegmentPlace, LogError> {
-    let mut reader = SegmentReader::open(storage, segment, None)?;
+    let mut reader = SegmentReader::open(directory, segment, None)?;
     let first_offset = reader.skip_to(offset)?;
     let next_offset = reader.chain.next_offset;
     if next_offset > offset {
@@ -367,14 +342,12 @@ fn find_place(
     Ok(reader.place())
 }
 
-pub(crate) fn take_lock(
-    storage: &dyn Storage,
-    directory: &Path,
-) -> Result<Box<dyn Any + Send + Sync>, LogError> {
+pub(crate) fn take_lock(directory: &Directory) -> Result<Box<dyn Any + Send + Sync>, LogError> {
     let path = directory.join(LOCK_NAME);
-    storage.lock(&path).map_err(|error| match error.kind() {
+    let lock = directory.storage().lock(&path);
+    lock.map_err(|error| match error.kind() {
         std::io::ErrorKind::WouldBlock => LogError::Locked {
-            directory: directory.to_owned(),
+            directory: directory.path().to_owned(),
         },
         _ => LogError::Io {
             action: "lock",
@@ -392,11 +365,7 @@ fn first_zeros_end(options: &LogOptions) -> FilePosition {
     })
 }
 
-fn begin_log(
-    storage: &dyn Storage,
-    directory: &Path,
-    options: &LogOptions,
-) -> Result<Found, LogError> {
+fn begin_log(directory: &Directory, options: &LogOptions) -> Result<Found, LogError> {
     let header = SegmentHeader {
         version: FORMAT_VERSION,
         database: options.database,
@@ -406,12 +375,12 @@ fn begin_log(
             epoch: Epoch::FIRST,
             hash: LogHash::default(),
         },
-        salt: storage.random_u64(),
+        salt: directory.storage().random_u64(),
         named_end: FRAMES_START,
         cuts: 0,
     };
     let zeros_end = first_zeros_end(options);
-    let (segment, _, _) = begin_segment(storage, directory, header, None, zeros_end)?;
+    let (segment, _, _) = begin_segment(directory, header, None, zeros_end)?;
     Ok(Found {
         end: SegmentPlace::at_start_of(&segment.header),
         segments: vec![segment],
@@ -421,69 +390,43 @@ fn begin_log(
     })
 }
 
-/// The file of the last segment, and its end.
-fn open_last(
-    storage: &dyn Storage,
-    segment: &Segment,
-) -> Result<(Box<dyn File>, FilePosition), LogError> {
-    let path = &segment.path;
-    let file = storage
-        .open(path, OpenMode::ReadWrite)
-        .map_err(LogError::io("open for writing", path))?;
-    let length = file.length();
-    let end = length.map_err(LogError::io("read the length of", path))?;
-    Ok((file, FilePosition::new(end)))
-}
-
 /// A segment, its file, and the end of that.
-type Begun = (Arc<Segment>, Box<dyn File>, FilePosition);
+type Begun = (Arc<Segment>, NamedFile, FilePosition);
 
 /// Writes a segment with only its header, and renames it once that is durable.
 fn begin_segment(
-    storage: &dyn Storage,
-    directory: &Path,
+    directory: &Directory,
     header: SegmentHeader,
-    spare: Option<Box<dyn File>>,
+    spare: Option<NamedFile>,
     zeros_end: FilePosition,
 ) -> Result<Begun, LogError> {
     let path = directory.join(segment_name(header.start.next_offset));
-    let (source, file) = match spare {
-        Some(file) => (directory.join(SPARE_NAME), file),
+    let mut file = match spare {
+        Some(file) => file,
         None => {
-            let source = directory.join(NEW_NAME);
-            let file = storage
-                .open(&source, OpenMode::CreateNew)
-                .map_err(LogError::io("create", &source))?;
-            write_zeros(&*file, FRAMES_START, zeros_end)
-                .map_err(LogError::io("extend", &source))?;
-            (source, file)
+            let file = directory.open(&directory.join(NEW_NAME), OpenMode::CreateNew)?;
+            file.write_zeros("extend", FRAMES_START, zeros_end)?;
+            file
         }
     };
-    write_all_at(&*file, &[&header.encode()], FilePosition::START)
-        .map_err(LogError::io("write", &source))?;
-    file.sync_data().map_err(LogError::io("sync", &source))?;
-    let file_end = file
-        .length()
-        .map(FilePosition::new)
-        .map_err(LogError::io("read the length of", &source))?;
-    storage
-        .rename(&source, &path)
-        .map_err(LogError::io("name", &path))?;
-    storage
-        .sync_directory(directory)
-        .map_err(LogError::io("sync", directory))?;
+    file.write(&[&header.encode()], FilePosition::START)?;
+    file.sync()?;
+    let file_end = file.end()?;
+    directory.name(&file.path, &path)?;
+    directory.sync()?;
+    file.path.clone_from(&path);
     Ok((Arc::new(Segment { path, header }), file, file_end))
 }
 
 /// Writes a file of zeros. It is synced in pieces, so that the log's own syncs do not wait for all of it.
-fn make_spare(storage: &dyn Storage, path: &Path, bytes: u64) -> std::io::Result<Box<dyn File>> {
-    let file = storage.open(path, OpenMode::CreateNew)?;
+fn make_spare(directory: &Directory, bytes: u64) -> Result<NamedFile, Refused> {
+    let file = directory.open(&directory.join(SPARE_NAME), OpenMode::CreateNew)?;
     let mut position = FilePosition::START;
     let file_end = FilePosition::new(bytes);
     while position < file_end {
         let end = file_end.min(position + GROW_BYTES_MIN);
-        write_zeros(&*file, position, end)?;
-        file.sync_data()?;
+        file.write_zeros("extend", position, end)?;
+        file.sync()?;
         position = end;
     }
     Ok(file)
@@ -492,7 +435,7 @@ fn make_spare(storage: &dyn Storage, path: &Path, bytes: u64) -> std::io::Result
 impl Log for LocalLog {
     fn append(&mut self, epoch: Epoch, frame: Frame<'_>) -> Result<(), LogError> {
         self.check_poison()?;
-        self.check_epoch(epoch)?;
+        check_epoch(epoch, self.place.chain.epoch)?;
         let payload_bytes = frame
             .payload
             .iter()
@@ -525,7 +468,7 @@ impl Log for LocalLog {
 
     fn raise_epoch(&mut self, epoch: Epoch) -> Result<Tail, LogError> {
         self.check_poison()?;
-        self.check_epoch(epoch)?;
+        check_epoch(epoch, self.place.chain.epoch)?;
         if epoch > self.place.chain.epoch {
             self.write_mark(epoch)?;
             // It proves that the first one was on the disk, so that one that rots is no torn tail.
@@ -539,17 +482,14 @@ impl Log for LocalLog {
         let mut removed = 0;
         // Oldest first: a crash leaves no gap.
         while let Some(segment) = self.feed.take_oldest(before_offset) {
-            if let Err(error) = self.storage.remove(&segment.path) {
-                let error = LogError::io("remove", &segment.path)(error);
+            if let Err(error) = self.directory.remove(&segment.path) {
                 self.feed.put_back(segment);
-                return Err(error);
+                return Err(error.into());
             }
             removed += 1;
         }
         if removed > 0 {
-            self.storage
-                .sync_directory(&self.directory)
-                .map_err(LogError::io("sync", &self.directory))?;
+            self.directory.sync()?;
         }
         Ok(removed)
     }
@@ -567,7 +507,7 @@ impl Log for LocalLog {
         self.sync()?;
         if offset < tail.next_offset {
             let (last, later) = self.feed.around(offset);
-            let place = find_place(&*self.storage, &last, offset)?;
+            let place = find_place(&self.directory, &last, offset)?;
             self.cut(&last, place, &later)
                 .map_err(|error| self.poison(error))?;
         }

@@ -32,6 +32,14 @@ pub struct Tail {
     pub hash: LogHash,
 }
 
+/// Whether a writer with this epoch may change a log that is in another.
+pub(crate) fn check_epoch(epoch: Epoch, current: Epoch) -> Result<(), LogError> {
+    match epoch < current {
+        true => Err(LogError::Fenced { epoch, current }),
+        false => Ok(()),
+    }
+}
+
 /// Frames in order, with fencing by epoch.
 pub trait Log: Send {
     /// Writes one frame. It is durable after the next [`Log::sync`]. An `epoch` older than the log's is [`LogError::Fenced`]; a

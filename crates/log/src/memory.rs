@@ -1,11 +1,13 @@
 //! The log of a database that lives in memory only.
 
-use lightcone_storage::{disk, FilePosition, LogOffset};
+use std::path::Path;
+
+use lightcone_storage::{disk, Directory, FilePosition, LogOffset};
 
 use crate::chain::{Chain, Epoch, LogHash};
 use crate::error::LogError;
 use crate::feed::LogFeed;
-use crate::log::{Frame, Log, Tail};
+use crate::log::{check_epoch, Frame, Log, Tail};
 use crate::segment::SegmentPlace;
 
 /// A log that counts, and keeps nothing: its transactions are durable and trimmed at once, as nothing outlives the process.
@@ -18,10 +20,11 @@ pub struct MemoryLog {
 impl Default for MemoryLog {
     fn default() -> MemoryLog {
         let (next_offset, epoch) = (LogOffset::FIRST, Epoch::FIRST);
+        let no_files = Directory::new(disk(), Path::new(""));
         MemoryLog {
             next_offset,
             epoch,
-            feed: LogFeed::new(disk(), Vec::new(), place(next_offset, epoch)),
+            feed: LogFeed::new(no_files, Vec::new(), place(next_offset, epoch)),
         }
     }
 }
@@ -29,13 +32,6 @@ impl Default for MemoryLog {
 impl MemoryLog {
     pub fn new() -> MemoryLog {
         MemoryLog::default()
-    }
-
-    fn check_epoch(&self, epoch: Epoch) -> Result<(), LogError> {
-        match self.epoch {
-            current if epoch < current => Err(LogError::Fenced { epoch, current }),
-            _ => Ok(()),
-        }
     }
 }
 
@@ -53,7 +49,7 @@ fn place(next_offset: LogOffset, epoch: Epoch) -> SegmentPlace {
 
 impl Log for MemoryLog {
     fn append(&mut self, epoch: Epoch, frame: Frame<'_>) -> Result<(), LogError> {
-        self.check_epoch(epoch)?;
+        check_epoch(epoch, self.epoch)?;
         let next_offset = frame.first_offset.checked_add(frame.count.into());
         let (Some(next_offset), true) = (
             next_offset,
@@ -80,7 +76,7 @@ impl Log for MemoryLog {
     }
 
     fn raise_epoch(&mut self, epoch: Epoch) -> Result<Tail, LogError> {
-        self.check_epoch(epoch)?;
+        check_epoch(epoch, self.epoch)?;
         self.epoch = epoch;
         Ok(self.tail())
     }

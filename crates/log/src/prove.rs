@@ -8,14 +8,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use lightcone_storage::{
-    write_all_at, write_zeros, File, FilePosition, LogOffset, OpenMode, Storage,
-};
+use lightcone_storage::{Directory, FilePosition, LogOffset, NamedFile, OpenMode};
 
 use crate::chain::Epoch;
 use crate::error::LogError;
 use crate::format::{FrameHeader, SegmentHeader, FORMAT_VERSION, FRAMES_START};
-use crate::segment::{remove_if_there, Segment, SegmentPlace, SegmentReader, Step};
+use crate::segment::{Segment, SegmentPlace, SegmentReader, Step};
 
 /// A segment that is being copied.
 pub(crate) const COPY_NAME: &str = "copy.tmp";
@@ -35,8 +33,7 @@ pub(crate) struct ReadEnd {
 /// Makes the good frames of the last segment, and the names in its directory, durable, and cuts what is behind them up to
 /// `written_end`. Returns the segment, its end, and the number of bytes that were written again.
 pub(crate) fn prove(
-    storage: &dyn Storage,
-    directory: &Path,
+    directory: &Directory,
     segment: &Arc<Segment>,
     read: &ReadEnd,
     written_end: FilePosition,
@@ -45,23 +42,17 @@ pub(crate) fn prove(
     let is_named = header.named_end > FilePosition::START
         && read.last_frame.is_some_and(|last| last >= header.named_end);
     if !is_named || header.version != FORMAT_VERSION {
-        let (copied, end) = replace(storage, directory, segment, read.end)?;
+        let (copied, end) = replace(directory, segment, read.end)?;
         return Ok((copied, end, end.position - FRAMES_START));
     }
-    let path = &segment.path;
-    let file = storage
-        .open(path, OpenMode::ReadWrite)
-        .map_err(LogError::io("open for writing", path))?;
+    let file = directory.open(&segment.path, OpenMode::ReadWrite)?;
     // The same bytes at the same place: a power failure leaves the old bytes or these.
-    let mut copy = Copy::to(&*file, path, header.salt, read.unproven);
-    copy.frames(storage, segment, read.unproven, read.end)?;
+    let mut copy = Copy::to(&file, header.salt, read.unproven);
+    copy.frames(directory, segment, read.unproven, read.end)?;
     let end = copy.write(&[])?;
-    write_zeros(&*file, end.position, written_end)
-        .map_err(LogError::io("cut the torn tail of", path))?;
-    file.sync_data().map_err(LogError::io("sync", path))?;
-    storage
-        .sync_directory(directory)
-        .map_err(LogError::io("sync", directory))?;
+    file.write_zeros("cut the torn tail of", end.position, written_end)?;
+    file.sync()?;
+    directory.sync()?;
     let rewritten_bytes = end.position - read.unproven.position;
     Ok((segment.clone(), end, rewritten_bytes))
 }
@@ -78,51 +69,40 @@ pub(crate) struct Cut {
 /// Replaces a segment by a copy of its frames up to `end`, durably. The old file stays as it is until then. Returns the segment and
 /// its end.
 pub(crate) fn replace(
-    storage: &dyn Storage,
-    directory: &Path,
+    directory: &Directory,
     segment: &Arc<Segment>,
     end: SegmentPlace,
 ) -> Result<(Arc<Segment>, SegmentPlace), LogError> {
-    let (copied, end) = copy_segment(storage, directory, segment, end, None)?;
-    name_copy(storage, directory, &copied)?;
+    let (copied, end) = copy_segment(directory, segment, end, None)?;
+    name_copy(directory, &copied)?;
     Ok((copied, end))
 }
 
 /// Copies the frames of a segment up to `end` into a file that has no name of a segment yet. With a cut, all behind `end` is cut
 /// away, from later segments too, when it gets that. Returns the segment and its end.
 pub(crate) fn copy_segment(
-    storage: &dyn Storage,
-    directory: &Path,
+    directory: &Directory,
     segment: &Arc<Segment>,
     end: SegmentPlace,
     cut: Option<Cut>,
 ) -> Result<(Arc<Segment>, SegmentPlace), LogError> {
     let source = directory.join(COPY_NAME);
-    let copied = write_copy(storage, &source, segment, end, cut);
+    let copied = write_copy(directory, &source, segment, end, cut);
     if copied.is_err() {
         // Its bytes may be the last ones that the disk had.
-        let _ = storage.remove(&source);
+        let _ = directory.remove(&source);
     }
     copied
 }
 
 /// Gives a copy the name of its segment, durably.
-pub(crate) fn name_copy(
-    storage: &dyn Storage,
-    directory: &Path,
-    copied: &Segment,
-) -> Result<(), LogError> {
-    let source = directory.join(COPY_NAME);
-    storage
-        .rename(&source, &copied.path)
-        .map_err(LogError::io("name", &copied.path))?;
-    storage
-        .sync_directory(directory)
-        .map_err(LogError::io("sync", directory))
+pub(crate) fn name_copy(directory: &Directory, copied: &Segment) -> Result<(), LogError> {
+    directory.name(&directory.join(COPY_NAME), &copied.path)?;
+    Ok(directory.sync()?)
 }
 
 fn write_copy(
-    storage: &dyn Storage,
+    directory: &Directory,
     source: &Path,
     segment: &Arc<Segment>,
     end: SegmentPlace,
@@ -134,28 +114,24 @@ fn write_copy(
         ..segment.header.clone()
     };
     let start = SegmentPlace::at_start_of(&header);
-    remove_if_there(storage, source)?;
-    let file = storage
-        .open(source, OpenMode::CreateNew)
-        .map_err(LogError::io("create", source))?;
-    let mut copy = Copy::to(&*file, source, header.salt, start);
-    copy.frames(storage, segment, start, end)?;
+    directory.remove_if_there(source)?;
+    let file = directory.open(source, OpenMode::CreateNew)?;
+    let mut copy = Copy::to(&file, header.salt, start);
+    copy.frames(directory, segment, start, end)?;
     if let Some(cut) = cut.filter(|cut| cut.epoch > end.chain.epoch) {
         copy.frame(cut.epoch, 0, 0, &[])?;
     }
     let end = copy.write(&[])?;
     header.named_end = end.position;
-    write_all_at(&*file, &[&header.encode()], FilePosition::START)
-        .map_err(LogError::io("write", source))?;
-    file.sync_data().map_err(LogError::io("sync", source))?;
+    file.write(&[&header.encode()], FilePosition::START)?;
+    file.sync()?;
     let path = segment.path.clone();
     Ok((Arc::new(Segment { path, header }), end))
 }
 
 /// Writes frames that are read from elsewhere.
 struct Copy<'a> {
-    file: &'a dyn File,
-    path: &'a Path,
+    file: &'a NamedFile,
     salt: u64,
     /// Behind the last frame.
     place: SegmentPlace,
@@ -165,10 +141,9 @@ struct Copy<'a> {
 }
 
 impl<'a> Copy<'a> {
-    fn to(file: &'a dyn File, path: &'a Path, salt: u64, place: SegmentPlace) -> Copy<'a> {
+    fn to(file: &'a NamedFile, salt: u64, place: SegmentPlace) -> Copy<'a> {
         Copy {
             file,
-            path,
             salt,
             place,
             gathered: Vec::new(),
@@ -180,22 +155,18 @@ impl<'a> Copy<'a> {
     /// before.
     fn frames(
         &mut self,
-        storage: &dyn Storage,
+        directory: &Directory,
         segment: &Arc<Segment>,
         from: SegmentPlace,
         to: SegmentPlace,
     ) -> Result<(), LogError> {
-        let mut reader = SegmentReader::open_at(storage, segment, from, Some(to.position))?;
+        let mut reader = SegmentReader::open_at(directory, segment, from, Some(to.position))?;
         while reader.position < to.position {
             let Step::Frame(frame) = reader.step(LogOffset::FIRST)? else {
                 break;
             };
-            self.frame(
-                frame.epoch,
-                frame.count,
-                frame.unsynced_bytes,
-                reader.payload(),
-            )?;
+            let (count, unsynced_bytes) = (frame.count, frame.unsynced_bytes);
+            self.frame(frame.epoch, count, unsynced_bytes, reader.payload())?;
         }
         match reader.place() == to {
             true => Ok(()),
@@ -210,20 +181,12 @@ impl<'a> Copy<'a> {
         unsynced_bytes: u32,
         payload: &[u8],
     ) -> Result<(), LogError> {
-        let chain = self.place.chain.after(epoch, count, &[payload]);
-        let header = FrameHeader {
-            payload_bytes: payload.len() as u32,
-            count,
-            unsynced_bytes,
-            first_offset: self.place.chain.next_offset,
-            epoch,
-            hash: chain.hash,
-            checks_1: None,
-        };
-        self.gathered
-            .extend_from_slice(&header.encode(self.salt, self.place.position));
+        let SegmentPlace { position, chain } = self.place;
+        let (header, chain) = FrameHeader::behind(chain, epoch, count, unsynced_bytes, &[payload]);
+        let header_bytes = header.encode(self.salt, position);
+        self.gathered.extend_from_slice(&header_bytes);
         self.place = SegmentPlace {
-            position: self.place.position + header.frame_bytes(),
+            position: position + header.frame_bytes(),
             chain,
         };
         if self.gathered.len() + payload.len() > COPY_BYTES {
@@ -235,8 +198,7 @@ impl<'a> Copy<'a> {
 
     /// Writes all that was added, and `payload` behind it. Returns the end.
     fn write(&mut self, payload: &[u8]) -> Result<SegmentPlace, LogError> {
-        write_all_at(self.file, &[&self.gathered, payload], self.written)
-            .map_err(LogError::io("write", self.path))?;
+        self.file.write(&[&self.gathered, payload], self.written)?;
         self.written = self.place.position;
         self.gathered.clear();
         Ok(self.place)

@@ -49,7 +49,15 @@ impl LogFeed {
     /// # Errors
     /// [`LogError::OutOfRange`], or the disk.
     pub fn read(&self, from: LogOffset) -> Result<LogReader, LogError> {
-        LogReader::new(self.clone(), from)
+        let mut reader = LogReader {
+            feed: self.clone(),
+            number: self.new_reader(),
+            offset: from,
+            segment: None,
+            cuts: 0,
+        };
+        reader.find(from)?;
+        Ok(reader)
     }
 
     /// The hash of all transactions before `offset`. None if that lies inside of a frame. It is what the headers of the frames say:
@@ -74,18 +82,6 @@ impl LogFeed {
 }
 
 impl LogReader {
-    fn new(feed: LogFeed, from: LogOffset) -> Result<LogReader, LogError> {
-        let mut reader = LogReader {
-            number: feed.new_reader(),
-            feed,
-            offset: from,
-            segment: None,
-            cuts: 0,
-        };
-        reader.find(from)?;
-        Ok(reader)
-    }
-
     /// The offset of the next transaction that is to come.
     pub fn offset(&self) -> LogOffset {
         self.offset
@@ -255,7 +251,7 @@ impl LogReader {
         segment: &Arc<Segment>,
         limit: Option<FilePosition>,
     ) -> Result<(), LogError> {
-        let opened = SegmentReader::open(self.feed.storage(), segment, limit);
+        let opened = SegmentReader::open(self.feed.directory(), segment, limit);
         let reader = opened.map_err(|error| match error {
             LogError::Io { source, .. } if source.kind() == ErrorKind::NotFound => {
                 self.feed.left_behind(self.offset)

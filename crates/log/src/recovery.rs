@@ -1,17 +1,17 @@
 //! Opening a log: its segments, the end of the last one, and whether that is torn.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use lightcone_storage::{FilePosition, LogOffset, Storage};
+use lightcone_storage::{Directory, FilePosition, LogOffset};
 
 use crate::error::LogError;
 use crate::format::{parse_segment_name, FORMAT_VERSION};
 use crate::log::Tail;
 use crate::prove::{prove, ReadEnd};
 use crate::segment::{
-    check_number, list_segments, read_header, remove_if_there, set_aside, Segment, SegmentPlace,
-    SegmentReader, Step, CUT,
+    check_number, list_segments, read_header, set_aside, Segment, SegmentPlace, SegmentReader,
+    Step, CUT,
 };
 
 /// The result of opening a log.
@@ -128,16 +128,14 @@ pub(crate) struct Found {
 
 /// Finds the log in `directory`, if there is one. A torn tail is cut, and unproven frames are written again.
 pub(crate) fn recover(
-    storage: &Arc<dyn Storage>,
-    directory: &Path,
+    directory: &Directory,
     database: &[u8; 32],
 ) -> Result<Option<Found>, LogError> {
-    let storage = &**storage;
-    let (mut segments, cut_away) = find_segments(storage, directory, database)?;
+    let (mut segments, cut_away) = find_segments(directory, database)?;
     let Some(last) = segments.last_mut() else {
         return Ok(None);
     };
-    let mut reader = SegmentReader::open(storage, last, None)?;
+    let mut reader = SegmentReader::open(directory, last, None)?;
     let SegmentEnd { read, kept, state } = find_end(&mut reader)?;
     let written_end = match state {
         EndState::Clean => read.end.position,
@@ -145,12 +143,12 @@ pub(crate) fn recover(
         EndState::Damaged { found, .. } => return Err(reader.damaged(found)),
     };
     drop(reader);
-    let (proven, end, rewritten_bytes) = prove(storage, directory, last, &read, written_end)?;
+    let (proven, end, rewritten_bytes) = prove(directory, last, &read, written_end)?;
     *last = proven;
     // The log is whole without those that an earlier opening has set aside.
-    remove_cut_away(storage, directory, &list_cut_away(storage, directory)?)?;
+    remove_cut_away(directory, &list_cut_away(directory)?)?;
     // The name of the segment with the cut is durable only now.
-    set_cut_away_aside(storage, directory, &cut_away)?;
+    set_cut_away_aside(directory, &cut_away)?;
     Ok(Some(Found {
         segments,
         end,
@@ -162,14 +160,13 @@ pub(crate) fn recover(
 
 /// The segments in `directory`, and those that a cut of the log has left.
 fn find_segments(
-    storage: &dyn Storage,
-    directory: &Path,
+    directory: &Directory,
     database: &[u8; 32],
 ) -> Result<(Vec<Arc<Segment>>, Vec<PathBuf>), LogError> {
     let mut segments: Vec<Arc<Segment>> = Vec::new();
     let mut cut_away: Vec<PathBuf> = Vec::new();
-    for (first_offset, path) in list_segments(storage, directory)? {
-        let segment = read_header(storage, &path, first_offset, database)?;
+    for (first_offset, path) in list_segments(directory)? {
+        let segment = read_header(directory, &path, first_offset, database)?;
         match segments.last() {
             Some(before) if segment.header.cuts < before.header.cuts => cut_away.push(path),
             Some(before) => {
@@ -184,10 +181,8 @@ fn find_segments(
 }
 
 /// What [`set_cut_away_aside`] has renamed.
-fn list_cut_away(storage: &dyn Storage, directory: &Path) -> Result<Vec<PathBuf>, LogError> {
-    let names = storage
-        .list(directory)
-        .map_err(LogError::io("list", directory))?;
+fn list_cut_away(directory: &Directory) -> Result<Vec<PathBuf>, LogError> {
+    let names = directory.list()?;
     let is_cut_away = |name: &&String| {
         let first = name
             .split_once(CUT)
@@ -200,35 +195,23 @@ fn list_cut_away(storage: &dyn Storage, directory: &Path) -> Result<Vec<PathBuf>
 
 /// Renames segments that a cut has left, newest first. The number of cuts alone says that they are that, so they are not removed
 /// before the log was opened without them.
-fn set_cut_away_aside(
-    storage: &dyn Storage,
-    directory: &Path,
-    paths: &[PathBuf],
-) -> Result<(), LogError> {
+fn set_cut_away_aside(directory: &Directory, paths: &[PathBuf]) -> Result<(), LogError> {
     if paths.is_empty() {
         return Ok(());
     }
     for path in paths.iter().rev() {
-        set_aside(storage, directory, path, CUT)?;
+        set_aside(directory, path, CUT)?;
     }
-    storage
-        .sync_directory(directory)
-        .map_err(LogError::io("sync", directory))
+    Ok(directory.sync()?)
 }
 
 /// Removes segments that were cut away, the last one first.
-pub(crate) fn remove_cut_away(
-    storage: &dyn Storage,
-    directory: &Path,
-    paths: &[PathBuf],
-) -> Result<(), LogError> {
+pub(crate) fn remove_cut_away(directory: &Directory, paths: &[PathBuf]) -> Result<(), LogError> {
     if paths.is_empty() {
         return Ok(());
     }
     for path in paths.iter().rev() {
-        remove_if_there(storage, path)?;
+        directory.remove_if_there(path)?;
     }
-    storage
-        .sync_directory(directory)
-        .map_err(LogError::io("sync", directory))
+    Ok(directory.sync()?)
 }

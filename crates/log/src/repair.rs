@@ -3,18 +3,15 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use lightcone_storage::{
-    disk, read_full_at, write_all_at, FilePosition, LogOffset, OpenMode, Storage,
-};
+use lightcone_storage::{disk, Directory, FilePosition, LogOffset, OpenMode, Storage};
 
 use crate::error::LogError;
-use crate::format::{SegmentHeader, SEGMENT_HEADER_BYTES};
 use crate::local::{take_lock, LogOptions};
 use crate::prove::replace;
 use crate::recovery::{find_end, EndState};
 use crate::segment::{
-    check_number, file_name, free_name, list_segments, read_header, set_aside, SegmentReader,
-    REMOVED,
+    check_number, decode_header, file_name, free_name, list_segments, read_header, set_aside,
+    SegmentReader, REMOVED,
 };
 
 const COPY_BYTES: usize = 1 << 20;
@@ -36,15 +33,9 @@ pub struct RepairReport {
 
 /// The owner in the first segment with a readable header, if there is one.
 pub fn owner_of(directory: &Path) -> Result<Option<[u8; 32]>, LogError> {
-    let storage = disk();
-    for (_, path) in list_segments(&*storage, directory)? {
-        let file = storage
-            .open(&path, OpenMode::Read)
-            .map_err(LogError::io("open", &path))?;
-        let mut block = vec![0; SEGMENT_HEADER_BYTES];
-        let bytes = read_full_at(&*file, &mut block, FilePosition::START)
-            .map_err(LogError::io("read", &path))?;
-        if let Ok(header) = SegmentHeader::decode(&block[..bytes]) {
+    let directory = Directory::new(disk(), directory);
+    for (_, path) in list_segments(&directory)? {
+        if let Ok(header) = decode_header(&directory, &path)? {
             return Ok(Some(header.database));
         }
     }
@@ -65,11 +56,12 @@ pub fn repair_on(
     directory: &Path,
     options: &LogOptions,
 ) -> Result<RepairReport, LogError> {
-    let _lock = take_lock(&*storage, directory)?;
-    let files = list_segments(&*storage, directory)?;
-    let (last, damage) = find_damage(&*storage, &files, &options.database)?;
+    let directory = Directory::new(storage, directory);
+    let _lock = take_lock(&directory)?;
+    let files = list_segments(&directory)?;
+    let (last, damage) = find_damage(&directory, &files, &options.database)?;
     match damage {
-        Some(damage) => cut(&*storage, directory, &files, last, damage),
+        Some(damage) => cut(&directory, &files, last, damage),
         None => Ok(RepairReport {
             damage: None,
             cut: None,
@@ -91,13 +83,13 @@ struct Damage {
 /// Reads all segments up to the first damage. Returns a reader at the end of the good frames of the last segment that stays, and the
 /// damage.
 fn find_damage(
-    storage: &dyn Storage,
+    directory: &Directory,
     files: &[(LogOffset, PathBuf)],
     database: &[u8; 32],
 ) -> Result<(Option<SegmentReader>, Option<Damage>), LogError> {
     let mut last: Option<SegmentReader> = None;
     for (index, (first_offset, path)) in files.iter().enumerate() {
-        let joined = open_joined(storage, path, *first_offset, database, last.as_ref());
+        let joined = open_joined(directory, path, *first_offset, database, last.as_ref());
         let mut reader = match joined {
             Ok(reader) => reader,
             // Not the segment's fault: another key or version may read it.
@@ -132,24 +124,23 @@ fn find_damage(
 
 /// Opens a segment that goes on where the one before it ends.
 fn open_joined(
-    storage: &dyn Storage,
+    directory: &Directory,
     path: &Path,
     first_offset: LogOffset,
     database: &[u8; 32],
     before: Option<&SegmentReader>,
 ) -> Result<SegmentReader, LogError> {
-    let segment = read_header(storage, path, first_offset, database)?;
+    let segment = read_header(directory, path, first_offset, database)?;
     if let Some(before) = before {
         check_number(&before.segment, &segment)?;
         before.check_joint(&segment)?;
     }
-    SegmentReader::open(storage, &segment, None)
+    SegmentReader::open(directory, &segment, None)
 }
 
 /// Cuts a log at its first damage: sets aside the files behind it, and what `last` holds behind its good frames.
 fn cut(
-    storage: &dyn Storage,
-    directory: &Path,
+    directory: &Directory,
     files: &[(LogOffset, PathBuf)],
     last: Option<SegmentReader>,
     damage: Damage,
@@ -163,27 +154,20 @@ fn cut(
     };
     // Newest first, and the damaged segment at the end: a crash in between leaves something to repair again.
     for (_, path) in files[damage.files_kept..].iter().rev() {
-        let (to, bytes) = set_aside(storage, directory, path, REMOVED)?;
+        let (to, bytes) = set_aside(directory, path, REMOVED)?;
         report.removed_bytes += bytes;
         report.saved.push(to);
     }
-    storage
-        .sync_directory(directory)
-        .map_err(LogError::io("sync", directory))?;
+    directory.sync()?;
     if let Some(last) = last {
         let position = last.position;
         if let Some(written_end) = damage.written_end {
-            let to = free_name(
-                storage,
-                directory,
-                &format!("{}{REMOVED}-{position}", file_name(last.path())),
-            )?;
-            copy(storage, last.path(), position, written_end, &to)?;
-            storage
-                .sync_directory(directory)
-                .map_err(LogError::io("sync", directory))?;
+            let name = format!("{}{REMOVED}-{position}", file_name(last.path()));
+            let to = free_name(directory, &name)?;
+            copy(directory, last.path(), (position, written_end), &to)?;
+            directory.sync()?;
             // Not zeros over the old bytes: some of these might stay, and would prove the damage again.
-            replace(storage, directory, &last.segment, last.place())?;
+            replace(directory, &last.segment, last.place())?;
             report.removed_bytes += written_end - position;
             report.saved.push(to);
         }
@@ -195,30 +179,23 @@ fn cut(
 
 /// Copies the bytes between two places of a file into a new one.
 fn copy(
-    storage: &dyn Storage,
+    directory: &Directory,
     from: &Path,
-    start: FilePosition,
-    end: FilePosition,
+    (start, end): (FilePosition, FilePosition),
     to: &Path,
 ) -> Result<(), LogError> {
-    let source = storage
-        .open(from, OpenMode::Read)
-        .map_err(LogError::io("open", from))?;
-    let target = storage
-        .open(to, OpenMode::CreateNew)
-        .map_err(LogError::io("create", to))?;
+    let source = directory.open(from, OpenMode::Read)?;
+    let target = directory.open(to, OpenMode::CreateNew)?;
     let mut buffer = vec![0; COPY_BYTES.min((end - start) as usize)];
     let mut copied = 0;
     while copied < end - start {
         let wanted = buffer.len().min((end - start - copied) as usize);
-        let bytes = read_full_at(&*source, &mut buffer[..wanted], start + copied)
-            .map_err(LogError::io("read", from))?;
+        let bytes = source.read_full(&mut buffer[..wanted], start + copied)?;
         if bytes == 0 {
             break;
         }
-        write_all_at(&*target, &[&buffer[..bytes]], FilePosition::START + copied)
-            .map_err(LogError::io("write", to))?;
+        target.write(&[&buffer[..bytes]], FilePosition::START + copied)?;
         copied += bytes as u64;
     }
-    target.sync_data().map_err(LogError::io("sync", to))
+    Ok(target.sync()?)
 }

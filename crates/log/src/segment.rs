@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use lightcone_storage::{read_full_at, File, FilePosition, LogOffset, OpenMode, Storage};
+use lightcone_storage::{Directory, FilePosition, LogOffset, NamedFile, OpenMode};
 
 use crate::chain::Chain;
 use crate::error::LogError;
@@ -39,15 +39,6 @@ impl Segment {
     }
 }
 
-pub(crate) fn remove_if_there(storage: &dyn Storage, path: &Path) -> Result<(), LogError> {
-    match storage.remove(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(LogError::io("remove", path)(error))
-        }
-        _ => Ok(()),
-    }
-}
-
 /// Behind the name of what a repair took out. It stays.
 pub(crate) const REMOVED: &str = ".removed";
 /// Behind the name of a segment that an interrupted cut has left. The next opening but one removes it.
@@ -55,22 +46,14 @@ pub(crate) const CUT: &str = ".cut";
 
 /// Renames a segment so that it is none any more. Returns its new name and how long it is.
 pub(crate) fn set_aside(
-    storage: &dyn Storage,
-    directory: &Path,
+    directory: &Directory,
     path: &Path,
     suffix: &str,
 ) -> Result<(PathBuf, u64), LogError> {
-    let to = free_name(storage, directory, &(file_name(path) + suffix))?;
-    let file = storage
-        .open(path, OpenMode::Read)
-        .map_err(LogError::io("open", path))?;
-    let bytes = file
-        .length()
-        .map_err(LogError::io("read the length of", path))?;
-    storage
-        .rename(path, &to)
-        .map_err(LogError::io("rename", path))?;
-    Ok((to, bytes))
+    let to = free_name(directory, &(file_name(path) + suffix))?;
+    let end = directory.open(path, OpenMode::Read)?.end()?;
+    directory.rename("rename", path, &to)?;
+    Ok((to, end.get()))
 }
 
 pub(crate) fn file_name(path: &Path) -> String {
@@ -80,14 +63,8 @@ pub(crate) fn file_name(path: &Path) -> String {
 }
 
 /// `name`, or `name` with a number, whichever is not taken yet.
-pub(crate) fn free_name(
-    storage: &dyn Storage,
-    directory: &Path,
-    name: &str,
-) -> Result<PathBuf, LogError> {
-    let taken = storage
-        .list(directory)
-        .map_err(LogError::io("list", directory))?;
+pub(crate) fn free_name(directory: &Directory, name: &str) -> Result<PathBuf, LogError> {
+    let taken = directory.list()?;
     let mut free = name.to_owned();
     let mut number = 1;
     while taken.contains(&free) {
@@ -98,13 +75,8 @@ pub(crate) fn free_name(
 }
 
 /// The segment files in `directory`, sorted by their first offset.
-pub(crate) fn list_segments(
-    storage: &dyn Storage,
-    directory: &Path,
-) -> Result<Vec<(LogOffset, PathBuf)>, LogError> {
-    let names = storage
-        .list(directory)
-        .map_err(LogError::io("list", directory))?;
+pub(crate) fn list_segments(directory: &Directory) -> Result<Vec<(LogOffset, PathBuf)>, LogError> {
+    let names = directory.list()?;
     let mut segments: Vec<_> = names
         .iter()
         .filter_map(|name| Some((parse_segment_name(name)?, directory.join(name))))
@@ -128,19 +100,24 @@ pub(crate) fn check_number(before: &Segment, next: &Segment) -> Result<(), LogEr
     })
 }
 
+/// Reads the header of a segment.
+pub(crate) fn decode_header(
+    directory: &Directory,
+    path: &Path,
+) -> Result<Result<SegmentHeader, SegmentHeaderError>, LogError> {
+    let file = directory.open(path, OpenMode::Read)?;
+    let mut block = vec![0; SEGMENT_HEADER_BYTES];
+    let bytes = file.read_full(&mut block, FilePosition::START)?;
+    Ok(SegmentHeader::decode(&block[..bytes]))
+}
+
 /// Reads the header of a segment and checks it against its name and the database.
 pub(crate) fn read_header(
-    storage: &dyn Storage,
+    directory: &Directory,
     path: &Path,
     name_offset: LogOffset,
     database: &[u8; 32],
 ) -> Result<Arc<Segment>, LogError> {
-    let file = storage
-        .open(path, OpenMode::Read)
-        .map_err(LogError::io("open", path))?;
-    let mut block = vec![0; SEGMENT_HEADER_BYTES];
-    let bytes = read_full_at(&*file, &mut block, FilePosition::START)
-        .map_err(LogError::io("read", path))?;
     let damaged = |found: String| LogError::Damaged {
         file: path.to_owned(),
         byte_offset: FilePosition::START,
@@ -150,7 +127,7 @@ pub(crate) fn read_header(
         file: path.to_owned(),
         found,
     };
-    let header = match SegmentHeader::decode(&block[..bytes]) {
+    let header = match decode_header(directory, path)? {
         Ok(header) => header,
         Err(SegmentHeaderError::Damaged(found)) => return Err(damaged(found.to_owned())),
         Err(SegmentHeaderError::Version(version)) => {
@@ -224,7 +201,7 @@ impl Step {
 #[derive(Clone)]
 pub(crate) struct SegmentReader {
     pub segment: Arc<Segment>,
-    file: Arc<dyn File>,
+    file: Arc<NamedFile>,
     pub position: FilePosition,
     /// Reading ends here.
     pub end: FilePosition,
@@ -242,27 +219,25 @@ pub(crate) struct SegmentReader {
 impl SegmentReader {
     /// Reading ends at `limit`, or else at the end of the file.
     pub fn open(
-        storage: &dyn Storage,
+        directory: &Directory,
         segment: &Arc<Segment>,
         limit: Option<FilePosition>,
     ) -> Result<SegmentReader, LogError> {
         let start = SegmentPlace::at_start_of(&segment.header);
-        SegmentReader::open_at(storage, segment, start, limit)
+        SegmentReader::open_at(directory, segment, start, limit)
     }
 
     /// As `open`, from a place between two frames.
     pub fn open_at(
-        storage: &dyn Storage,
+        directory: &Directory,
         segment: &Arc<Segment>,
         start: SegmentPlace,
         limit: Option<FilePosition>,
     ) -> Result<SegmentReader, LogError> {
-        let file = storage
-            .open(&segment.path, OpenMode::Read)
-            .map_err(LogError::io("open", &segment.path))?;
+        let file = directory.open(&segment.path, OpenMode::Read)?;
         let mut reader = SegmentReader {
             segment: segment.clone(),
-            file: file.into(),
+            file: Arc::new(file),
             position: start.position,
             end: start.position,
             is_over: false,
@@ -288,10 +263,7 @@ impl SegmentReader {
 
     /// Moves the end of reading to `limit`, or else to the end of the file.
     pub fn read_on_to(&mut self, limit: Option<FilePosition>) -> Result<(), LogError> {
-        let length = self.file.length();
-        let file_end = length
-            .map(FilePosition::new)
-            .map_err(LogError::io("read the length of", &self.segment.path))?;
+        let file_end = self.file.end()?;
         self.end = limit.map_or(file_end, |limit| limit.min(file_end));
         let is_short = limit.is_none_or(|limit| limit > file_end);
         self.is_over = is_short && self.position >= file_end;
@@ -361,12 +333,8 @@ impl SegmentReader {
             };
             self.buffer.resize(wanted.max(kept), 0);
             self.buffer_position = position;
-            let read = read_full_at(
-                &*self.file,
-                &mut self.buffer[kept..],
-                position + kept as u64,
-            )
-            .map_err(LogError::io("read", self.path()))?;
+            let rest = position + kept as u64;
+            let read = self.file.read_full(&mut self.buffer[kept..], rest)?;
             self.buffer.truncate(kept + read);
         }
         let start = (position - self.buffer_position) as usize;

@@ -174,7 +174,6 @@ pub struct LogWriter {
     shared: Arc<Shared>,
     options: LogWriterOptions,
     feed: LogFeed,
-    is_stopped: bool,
 }
 
 pub type LogWriterWork = Box<dyn FnOnce() + Send>;
@@ -227,7 +226,6 @@ impl LogWriter {
             shared,
             options,
             feed,
-            is_stopped: false,
         }
     }
 
@@ -320,8 +318,8 @@ impl LogWriter {
         }
     }
 
-    /// Writes the queue, closes the log, ends the thread, and gives the log back.
-    pub fn shutdown(mut self) -> Result<Box<dyn Log>, ProposeError> {
+    /// Writes the queue, closes the log, ends the thread, and gives the log back: once. What was counted can still be read.
+    pub fn shutdown(&self) -> Result<Box<dyn Log>, ProposeError> {
         self.stop();
         let mut queue = self.shared.queue();
         let log = queue.log.take();
@@ -342,10 +340,7 @@ impl LogWriter {
         queue.log.take()
     }
 
-    fn stop(&mut self) {
-        if std::mem::replace(&mut self.is_stopped, true) {
-            return;
-        }
+    fn stop(&self) {
         let mut queue = self.shared.queue();
         queue.closing = true;
         self.shared.wake_thread(&mut queue);
@@ -387,6 +382,7 @@ impl Drop for EndMark {
         let mut queue = self.0.queue();
         queue.ended = true;
         queue.proposals.clear();
+        queue.stats.queue_bytes = 0;
         self.0.wake_waiters(&queue);
     }
 }

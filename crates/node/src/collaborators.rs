@@ -26,10 +26,8 @@ pub fn rows(node: &Node, record: &DatabaseRecord, caller: &Identity) -> Option<V
     let owner = (record.owner, Role::Owner);
     let others = node.control.collaborators(&record.identity);
     let all = [owner].into_iter().chain(others);
-    Some(
-        all.map(|(identity, role)| [identity.to_hex(), role.name().to_owned()])
-            .collect(),
-    )
+    let rows = all.map(|(identity, role)| [identity.to_hex(), role.name().to_owned()]);
+    Some(rows.collect())
 }
 
 /// Why there are no rows.

@@ -71,22 +71,15 @@ impl PidFile {
         // A server that ends removes its file after the lock was taken by a waiting one, so the
         // locked file must still be the one at the path; otherwise try again.
         for _ in 0..16 {
-            let mut file = File::options()
-                .read(true)
-                .write(true)
-                .create(true)
-                .truncate(false)
-                .open(path)
-                .map_err(Error::io("open", path))?;
-            if rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive)
-                .is_err()
-            {
+            let mut options = File::options();
+            options.read(true).write(true).create(true).truncate(false);
+            let mut file = options.open(path).map_err(Error::io("open", path))?;
+            if file.try_lock().is_err() {
                 let mut pid = String::new();
                 let _ = (&mut file).take(32).read_to_string(&mut pid);
-                let pid = if pid.trim().is_empty() {
-                    "unknown".to_owned()
-                } else {
-                    pid.trim().to_owned()
+                let pid = match pid.trim() {
+                    "" => "unknown".to_owned(),
+                    pid => pid.to_owned(),
                 };
                 return Err(Error::DataDirectoryLocked { pid });
             }
@@ -125,36 +118,32 @@ struct Metadata {
 }
 
 fn check_metadata(path: &Path) -> Result<(), Error> {
-    match fs::read_to_string(path) {
-        Ok(text) => {
-            let metadata: Metadata = toml::from_str(&text).map_err(|error| Error::Config {
-                path: path.into(),
-                message: error.to_string(),
-            })?;
-            let directory = path.parent().unwrap_or(path).to_owned();
-            if metadata.edition != EDITION {
-                return Err(Error::WrongEdition {
-                    path: directory,
-                    found: metadata.edition,
-                    expected: EDITION,
-                });
-            }
-            match (parse_version(&metadata.version), parse_version(VERSION)) {
-                (Some(found), Some(running)) if compatible(found, running) => {
-                    if found < running {
-                        write_metadata(path)?;
-                    }
-                    Ok(())
-                }
-                _ => Err(Error::WrongVersion {
-                    path: directory,
-                    found: metadata.version,
-                    running: VERSION,
-                }),
-            }
-        }
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => write_metadata(path),
-        Err(error) => Err(Error::io("read", path)(error)),
+    let text = match fs::read_to_string(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return write_metadata(path),
+        read => read.map_err(Error::io("read", path))?,
+    };
+    let metadata: Metadata = toml::from_str(&text).map_err(|error| Error::Config {
+        path: path.into(),
+        message: error.to_string(),
+    })?;
+    let directory = path.parent().unwrap_or(path).to_owned();
+    if metadata.edition != EDITION {
+        return Err(Error::WrongEdition {
+            path: directory,
+            found: metadata.edition,
+            expected: EDITION,
+        });
+    }
+    match (parse_version(&metadata.version), parse_version(VERSION)) {
+        (Some(found), Some(running)) if compatible(found, running) => match found < running {
+            true => write_metadata(path),
+            false => Ok(()),
+        },
+        _ => Err(Error::WrongVersion {
+            path: directory,
+            found: metadata.version,
+            running: VERSION,
+        }),
     }
 }
 

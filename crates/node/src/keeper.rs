@@ -6,10 +6,11 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use futures_util::stream::{self, StreamExt as _};
 use lightcone_control::DatabaseRecord;
 use lightcone_types::Identity;
 
+use crate::databases::Running;
 use crate::node::Node;
 
 /// How often it looks.
@@ -59,12 +60,6 @@ impl Attempts {
         attempt.pause = (attempt.pause * 2).min(PAUSE_MAX);
         attempt.next = Instant::now() + attempt.pause;
     }
-
-    /// Forgets those that have been well for so long that the next failure is a new one.
-    fn forget_old(&mut self) {
-        let now = Instant::now();
-        self.0.retain(|_, attempt| now < attempt.next + PAUSE_MAX);
-    }
 }
 
 /// Opens the databases that may have scheduled calls, a few at a time.
@@ -80,49 +75,40 @@ async fn open_scheduled(node: &Arc<Node>, attempts: &mut Attempts) {
         "opening the databases that may have scheduled calls"
     );
     // Dropping a handle of a task does not end it: an opening that has begun is finished, also when the server stops.
-    let mut opening = FuturesUnordered::new();
-    for record in records {
-        if opening.len() >= OPENING_MAX {
-            note(opening.next().await, attempts);
+    let openings = stream::iter(records).map(|record| {
+        let identity = record.identity;
+        let opening = tokio::spawn(open(node.clone(), record));
+        async move { (identity, opening.await) }
+    });
+    let mut openings = openings.buffer_unordered(OPENING_MAX);
+    while let Some((identity, opened)) = openings.next().await {
+        // One that did not open is looked at again later.
+        if matches!(opened, Ok(false)) {
+            attempts.count(identity);
         }
-        let node = node.clone();
-        opening.push(tokio::spawn(async move {
-            (record.identity, open(&node, &record).await)
-        }));
-    }
-    while let Some(opened) = opening.next().await {
-        note(Some(opened), attempts);
     }
 }
 
-/// One that did not open is looked at again later.
-fn note(opened: Option<Result<(Identity, bool), tokio::task::JoinError>>, attempts: &mut Attempts) {
-    if let Some(Ok((identity, false))) = opened {
-        attempts.count(identity);
-    }
-}
-
-async fn open(node: &Node, record: &DatabaseRecord) -> bool {
+async fn open(node: Arc<Node>, record: DatabaseRecord) -> bool {
     // Why it does not open is logged there.
-    node.databases.get(record).await.is_ok()
+    node.databases.get(&record).await.is_ok()
 }
 
 async fn look(node: &Arc<Node>, attempts: &mut Attempts) {
-    for identity in node.databases.read_only_for_now() {
+    // They take no writes, for a reason that may pass.
+    let read_only = |running: &Running| running.handle.may_work_again();
+    for identity in node.databases.identities_of(read_only) {
         if attempts.is_due(&identity) {
             attempts.count(identity);
             let node = node.clone();
             let _ = tokio::spawn(async move { node.databases.reopen(&identity).await }).await;
         }
     }
-    // Those that failed, or did not open, and have calls planned.
-    let mut ended = node.databases.ended();
-    ended.extend(
-        attempts
-            .0
-            .keys()
-            .filter(|identity| !node.databases.is_open(identity)),
-    );
+    // Those that ended by themselves because of a bug, or did not open, and have calls planned.
+    let failed = |running: &Running| !running.handle.is_running();
+    let mut ended = node.databases.identities_of(failed);
+    let closed = |identity: &&Identity| node.databases.running(identity).is_none();
+    ended.extend(attempts.0.keys().filter(closed));
     ended.sort();
     ended.dedup();
     for identity in ended {
@@ -135,8 +121,10 @@ async fn look(node: &Arc<Node>, attempts: &mut Attempts) {
             continue;
         };
         attempts.count(identity);
-        let node = node.clone();
-        let _ = tokio::spawn(async move { open(&node, &record).await }).await;
+        let _ = tokio::spawn(open(node.clone(), record)).await;
     }
-    attempts.forget_old();
+    // Those that have been well for so long that the next failure is a new one are forgotten.
+    let now = Instant::now();
+    let attempts = &mut attempts.0;
+    attempts.retain(|_, attempt| now < attempt.next + PAUSE_MAX);
 }

@@ -141,10 +141,10 @@ impl Node {
     pub fn resolve(&self, path: &NameOrIdentity) -> Result<Identity, NotFound> {
         match path {
             NameOrIdentity::Identity(identity) => Ok(*identity),
-            NameOrIdentity::Name(name) => self
-                .control
-                .resolve(name.as_str())
-                .ok_or_else(|| NotFound::Name(name.clone())),
+            NameOrIdentity::Name(name) => {
+                let identity = self.control.resolve(name.as_str());
+                identity.ok_or_else(|| NotFound::Name(name.clone()))
+            }
         }
     }
 
@@ -178,10 +178,9 @@ fn configuration(options: &mut NodeOptions, data_dir: &DataDir) -> Result<Config
     for warning in &config.warnings {
         tracing::warn!("config.toml: {warning}");
     }
-    let publish = &options.publish_environment;
-    config
-        .publish
-        .complete(publish.allowed.as_deref(), publish.owners.as_deref())?;
+    let PublishEnvironment { allowed, owners } = &options.publish_environment;
+    let publish = &mut config.publish;
+    publish.complete(allowed.as_deref(), owners.as_deref())?;
     let issuer = options.issuer_required_to_publish.take();
     options.issuer_required_to_publish = issuer
         .map(|issuer| issuer.trim_end_matches('/').to_owned())
@@ -195,18 +194,12 @@ fn configuration(options: &mut NodeOptions, data_dir: &DataDir) -> Result<Config
 
 fn key_paths(options: &mut NodeOptions, config: &Config) -> Result<KeyPaths, Error> {
     let authority = &config.certificate_authority;
-    let from_config = match (&authority.jwt_priv_key_path, &authority.jwt_pub_key_path) {
-        (Some(private), Some(public)) => Some(KeyPaths {
-            private: private.clone(),
-            public: public.clone(),
-        }),
-        _ => None,
-    };
-    let of_options = options.jwt_keys.take();
-    of_options
-        .or(from_config)
-        .or(options.jwt_key_dir.as_deref().map(KeyPaths::in_directory))
-        .ok_or(Error::NoKeyPair)
+    let (private, public) = (&authority.jwt_priv_key_path, &authority.jwt_pub_key_path);
+    let from_config = private.clone().zip(public.clone());
+    let from_config = from_config.map(|(private, public)| KeyPaths { private, public });
+    let in_directory = options.jwt_key_dir.as_deref().map(KeyPaths::in_directory);
+    let named = options.jwt_keys.take().or(from_config);
+    named.or(in_directory).ok_or(Error::NoKeyPair)
 }
 
 /// Large ones take their time; the start does not wait for them.

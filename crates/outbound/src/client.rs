@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::StreamExt as _;
 use lightcone_accounts::{Account, Counted};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, HOST, LOCATION};
@@ -60,14 +59,30 @@ impl OutboundOptions {
 }
 
 pub struct Outbound {
-    public: Client,
-    listed: Client,
-    any: Client,
-    /// For literal addresses in URLs: public, listed, any.
-    filters: [Filter; 3],
+    public: Way,
+    listed: Way,
+    any: Way,
     requests: Arc<Semaphore>,
     requests_max: usize,
     runtime: Handle,
+}
+
+/// How requests of some reach go out.
+struct Way {
+    client: Client,
+    /// For literal addresses in URLs, which are not looked up.
+    filter: Filter,
+}
+
+impl Way {
+    /// Names are checked when they are looked up.
+    fn check_literal(&self, url: &Url) -> Result<(), OutboundError> {
+        let Some(address) = literal_address(url)? else {
+            return Ok(());
+        };
+        let port = url.port_or_known_default();
+        self.filter.check(&address.to_string(), address, port)
+    }
 }
 
 impl Outbound {
@@ -79,19 +94,19 @@ impl Outbound {
         }
         let allow = Arc::new(options.allow);
         let own = OwnAddresses::new(options.lookup.clone());
-        let filter = |reach| Filter {
-            reach,
-            allow: allow.clone(),
-            own: own.clone(),
-            own_ports: options.own_ports.clone(),
-        };
-        let client = |reach| {
+        let way = |reach| -> Result<Way, OutboundError> {
+            let filter = Filter {
+                reach,
+                allow: allow.clone(),
+                own: own.clone(),
+                own_ports: options.own_ports.clone(),
+            };
             let resolver = Resolver {
-                filter: filter(reach),
+                filter: filter.clone(),
                 lookup: options.lookup.clone(),
                 lookups: Arc::new(Semaphore::new(LOOKUPS_MAX)),
             };
-            Client::builder()
+            let client = Client::builder()
                 .connect_timeout(CONNECT_TIMEOUT)
                 // Redirects are followed below, each checked like a first request.
                 .redirect(redirect::Policy::none())
@@ -102,14 +117,14 @@ impl Outbound {
                 .dns_resolver(Arc::new(resolver))
                 .tls_certs_merge(certificates.clone())
                 .user_agent(concat!("lightcone/", env!("CARGO_PKG_VERSION")))
-                .build()
-                .map_err(setup)
+                .build();
+            let client = client.map_err(setup)?;
+            Ok(Way { client, filter })
         };
         Ok(Outbound {
-            public: client(Reach::Public)?,
-            listed: client(Reach::Listed)?,
-            any: client(Reach::Any)?,
-            filters: [Reach::Public, Reach::Listed, Reach::Any].map(filter),
+            public: way(Reach::Public)?,
+            listed: way(Reach::Listed)?,
+            any: way(Reach::Any)?,
             requests: Arc::new(Semaphore::new(options.requests_max)),
             requests_max: options.requests_max,
             runtime: options.runtime,
@@ -123,8 +138,13 @@ impl Outbound {
         reach: Reach,
         bytes_max: usize,
     ) -> Result<Vec<u8>, OutboundError> {
-        self.check_literal(&url, reach)?;
-        let request = self.client(reach).get(url).timeout(REQUEST_TIMEOUT);
+        let way = match reach {
+            Reach::Public => &self.public,
+            Reach::Listed => &self.listed,
+            Reach::Any => &self.any,
+        };
+        way.check_literal(&url)?;
+        let request = way.client.get(url).timeout(REQUEST_TIMEOUT);
         let response = request.send().await.map_err(refusal)?;
         let status = response.status();
         if status != StatusCode::OK {
@@ -149,7 +169,8 @@ impl Outbound {
         body: Vec<u8>,
         time_max: Duration,
     ) -> Result<(), OutboundError> {
-        let mut request = self.any.post(url.clone()).timeout(time_max).body(body);
+        let request = self.any.client.post(url.clone());
+        let mut request = request.timeout(time_max).body(body);
         for (name, value) in headers {
             request = request.header(name, value);
         }
@@ -201,10 +222,8 @@ impl Outbound {
             let _turn = self.requests.acquire().await;
             self.follow(request, bounds).await
         };
-        let timed = tokio::time::timeout(bounds.timeout, made);
-        timed
-            .await
-            .unwrap_or(Err(OutboundError::TimedOut(bounds.timeout.as_millis())))
+        let made = tokio::time::timeout(bounds.timeout, made).await;
+        made.unwrap_or(Err(OutboundError::TimedOut(bounds.timeout.as_millis())))
     }
 
     async fn follow(&self, request: Request, bounds: Bounds) -> Result<Response, OutboundError> {
@@ -228,32 +247,13 @@ impl Outbound {
     }
 
     async fn ask(&self, hop: &Hop) -> Result<reqwest::Response, OutboundError> {
-        self.check_literal(&hop.url, Reach::Listed)?;
-        let request = self
-            .listed
-            .request(hop.method.clone(), hop.url.clone())
-            .headers(hop.headers.clone())
-            .body(hop.body.clone());
+        self.listed.check_literal(&hop.url)?;
+        let client = &self.listed.client;
+        let request = client.request(hop.method.clone(), hop.url.clone());
+        let request = request.headers(hop.headers.clone());
+        let request = request.body(hop.body.clone());
         let port = hop.url.port_or_known_default().unwrap_or_default();
         to_port(port, request.send()).await.map_err(refusal)
-    }
-
-    fn client(&self, reach: Reach) -> &Client {
-        match reach {
-            Reach::Public => &self.public,
-            Reach::Listed => &self.listed,
-            Reach::Any => &self.any,
-        }
-    }
-
-    /// Names are checked when they are looked up; literal addresses are not looked up.
-    fn check_literal(&self, url: &Url, reach: Reach) -> Result<(), OutboundError> {
-        let Some(address) = literal_address(url)? else {
-            return Ok(());
-        };
-        let filter = self.filters.iter().find(|filter| filter.reach == reach);
-        let filter = filter.expect("there is one for each");
-        filter.check(&address.to_string(), address, url.port_or_known_default())
     }
 }
 
@@ -269,11 +269,9 @@ impl Hop {
     fn first(request: Request) -> Result<Hop, OutboundError> {
         let method = Method::from_bytes(request.method.as_bytes());
         let method = method.map_err(|error| head("method", error))?;
-        if request.headers.len() > HEADERS_MAX {
-            let text = format!(
-                "there are {}; at most {HEADERS_MAX} are sent",
-                request.headers.len()
-            );
+        let count = request.headers.len();
+        if count > HEADERS_MAX {
+            let text = format!("there are {count}; at most {HEADERS_MAX} are sent");
             return Err(head("number of headers", text));
         }
         let mut headers = HeaderMap::new();
@@ -413,14 +411,12 @@ async fn read(
 
 /// Appends the body if it has at most `left` bytes, the remainder of `bytes_max`.
 async fn read_body(
-    response: reqwest::Response,
+    mut response: reqwest::Response,
     left: usize,
     bytes_max: usize,
     mut body: Counted<Vec<u8>>,
 ) -> Result<Counted<Vec<u8>>, OutboundError> {
-    let mut chunks = response.bytes_stream();
-    while let Some(chunk) = chunks.next().await {
-        let chunk = chunk?;
+    while let Some(chunk) = response.chunk().await? {
         if body.len() + chunk.len() > left {
             return Err(OutboundError::ResponseTooLarge { bytes_max });
         }

@@ -1,8 +1,10 @@
 //! The addresses of this machine. What listens on them may trust requests from here, also where they are public.
 
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use parking_lot::{Mutex, RwLock};
 
 use crate::Lookup;
 
@@ -21,13 +23,11 @@ pub struct OwnPorts(Arc<RwLock<Vec<u16>>>);
 impl OwnPorts {
     /// Modules' requests do not reach this port of this machine from now on.
     pub fn add(&self, port: u16) {
-        let mut ports = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        ports.push(port);
+        self.0.write().push(port);
     }
 
     pub(crate) fn has(&self, port: u16) -> bool {
-        let ports = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        ports.contains(&port)
+        self.0.read().contains(&port)
     }
 }
 
@@ -47,17 +47,15 @@ impl OwnAddresses {
 
     /// Whether an interface has it. False also if the system does not list them.
     pub fn has(&self, address: IpAddr) -> bool {
-        let mut listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut listed = self.listed.lock();
         let is_fresh = |(since, _): &(Instant, _)| since.elapsed() < LISTED_FOR;
         if !listed.as_ref().is_some_and(is_fresh) {
             let before = listed.take().map(|(_, addresses)| addresses);
             let now = self.lookup.own_addresses().ok().or(before);
             *listed = Some((Instant::now(), now.unwrap_or_default()));
         }
-        let own = listed
-            .as_ref()
-            .is_some_and(|(_, own)| own.contains(&address));
-        own
+        let (_, own) = listed.as_ref().expect("it was just listed");
+        own.contains(&address)
     }
 }
 
@@ -95,7 +93,7 @@ mod tests {
             1,
             "it is not listed each time"
         );
-        let mut listed = own.listed.lock().expect("no panic");
+        let mut listed = own.listed.lock();
         listed.as_mut().expect("listed").0 = Instant::now() - 2 * LISTED_FOR;
         drop(listed);
         assert!(has("1.1.1.1"));

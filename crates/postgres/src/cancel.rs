@@ -2,44 +2,35 @@
 //! that a session got at its start proves whose it is.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
-use tokio::sync::Notify;
+use parking_lot::Mutex;
+use tokio::sync::watch;
 
 use super::messages::SessionKey;
 
 /// All sessions, by their numbers. As many as there are connections.
 #[derive(Default)]
 pub(super) struct Cancels {
-    sessions: Mutex<HashMap<u32, (u32, Arc<Cancellation>)>>,
+    sessions: Mutex<HashMap<u32, (u32, Asked)>>,
 }
 
-#[derive(Default)]
-struct Cancellation {
-    is_asked: AtomicBool,
-    notify: Notify,
-}
+/// Whether the end of the statement is asked for.
+type Asked = Arc<watch::Sender<bool>>;
 
 /// A session that can be cancelled, until it is dropped.
 pub(super) struct Cancellable {
     all: Arc<Cancels>,
     key: SessionKey,
-    asked: Arc<Cancellation>,
+    asked: Asked,
 }
 
 impl Cancels {
-    fn sessions(&self) -> MutexGuard<'_, HashMap<u32, (u32, Arc<Cancellation>)>> {
-        self.sessions
-            .lock()
-            .expect("no code panics while it holds the sessions")
-    }
-
     /// A new session.
     pub fn enter(self: &Arc<Cancels>) -> Cancellable {
-        let asked = Arc::new(Cancellation::default());
+        let asked = Asked::default();
         let secret = rand::random();
-        let mut sessions = self.sessions();
+        let mut sessions = self.sessions.lock();
         // Drivers take it for the number of a process, which is positive.
         let number = loop {
             let number = rand::random::<u32>() >> 1;
@@ -57,13 +48,12 @@ impl Cancels {
 
     /// Ends what a session is doing, if the key is right. No client is told whether it was.
     pub fn cancel(&self, key: SessionKey) {
-        let sessions = self.sessions();
+        let sessions = self.sessions.lock();
         let Some((secret, asked)) = sessions.get(&key.number) else {
             return;
         };
         if *secret == key.secret {
-            asked.is_asked.store(true, Ordering::Relaxed);
-            asked.notify.notify_one();
+            asked.send_replace(true);
         }
     }
 }
@@ -75,26 +65,25 @@ impl Cancellable {
 
     /// A statement begins: what was asked before did not mean it.
     pub fn begin(&self) {
-        self.asked.is_asked.store(false, Ordering::Relaxed);
+        self.asked.send_replace(false);
     }
 
     pub fn is_asked(&self) -> bool {
-        self.asked.is_asked.load(Ordering::Relaxed)
+        *self.asked.borrow()
     }
 
     /// Completes when the client does not want the statement any more.
     ///
     /// Cancel safe.
     pub async fn asked(&self) {
-        while !self.is_asked() {
-            self.asked.notify.notified().await;
-        }
+        // Its sender is here.
+        let _ = self.asked.subscribe().wait_for(|asked| *asked).await;
     }
 }
 
 impl Drop for Cancellable {
     fn drop(&mut self) {
-        self.all.sessions().remove(&self.key.number);
+        self.all.sessions.lock().remove(&self.key.number);
     }
 }
 
@@ -120,6 +109,6 @@ mod tests {
         let key = other.key();
         drop(other);
         cancels.cancel(key);
-        assert_eq!(cancels.sessions().len(), 1);
+        assert_eq!(cancels.sessions.lock().len(), 1);
     }
 }

@@ -115,63 +115,58 @@ struct Options {
 impl Options {
     /// `WITH (FORMAT csv, HEADER)`, and the older `WITH CSV HEADER`.
     fn read(tokens: &[Token]) -> Result<Options, Failure> {
-        let rest = match tokens {
+        let mut options = Options::default();
+        let mut rest = match tokens {
             [with, rest @ ..] if is_word(with, "with") => rest,
             rest => rest,
         };
-        match rest {
-            [Token::LParen, inner @ .., Token::RParen] => Options::listed(inner),
-            rest => Options::older(rest),
-        }
-    }
-
-    /// `FORMAT csv, HEADER true`
-    fn listed(tokens: &[Token]) -> Result<Options, Failure> {
-        let mut options = Options::default();
-        for option in tokens.split(|of| *of == Token::Comma) {
-            let (first, value) = option.split_first().ok_or_else(unsupported)?;
-            match (word(first).unwrap_or_default().as_str(), value) {
-                ("format", [format @ Token::Word(_)]) => {
-                    once(
-                        &mut options.format,
-                        postgresql::name(format).unwrap_or_default(),
-                    )?;
-                }
-                ("format", value) => once(&mut options.format, whole(value)?)?,
-                ("header", value) => once(&mut options.has_header, truth(value)?)?,
-                ("delimiter", value) => once(&mut options.delimiter, whole(value)?)?,
-                ("null", value) => once(&mut options.null, whole(value)?)?,
-                ("encoding", value) => once(&mut options.encoding, whole(value)?)?,
-                _ => return Err(unsupported()),
+        if let [Token::LParen, listed @ .., Token::RParen] = rest {
+            for option in listed.split(|of| *of == Token::Comma) {
+                let (first, value) = option.split_first().ok_or_else(unsupported)?;
+                options.set(&word(first).unwrap_or_default(), value)?;
             }
+            return Ok(options);
         }
-        Ok(options)
-    }
-
-    /// `CSV HEADER DELIMITER AS ';'`
-    fn older(tokens: &[Token]) -> Result<Options, Failure> {
-        let mut options = Options::default();
-        let mut rest = tokens;
         while let [first, behind @ ..] = rest {
-            rest = behind;
-            let mut value = || {
-                if let [as_, behind @ ..] = rest {
-                    rest = if is_word(as_, "as") { behind } else { rest };
+            let name = word(first).unwrap_or_default();
+            rest = match (name.as_str(), behind) {
+                ("csv", behind) => {
+                    options.set("format", std::slice::from_ref(first))?;
+                    behind
                 }
-                let (first, behind) = rest.split_first().ok_or_else(unsupported)?;
-                rest = behind;
-                whole(std::slice::from_ref(first))
-            };
-            match word(first).unwrap_or_default().as_str() {
-                "csv" => once(&mut options.format, "csv".to_owned())?,
-                "header" => once(&mut options.has_header, true)?,
-                "delimiter" => once(&mut options.delimiter, value()?)?,
-                "null" => once(&mut options.null, value()?)?,
-                "encoding" => once(&mut options.encoding, value()?)?,
+                ("header", behind) => {
+                    options.set("header", &[])?;
+                    behind
+                }
+                ("delimiter" | "null" | "encoding", [as_, value, behind @ ..])
+                    if is_word(as_, "as") =>
+                {
+                    options.set(&name, std::slice::from_ref(value))?;
+                    behind
+                }
+                ("delimiter" | "null" | "encoding", [value, behind @ ..]) => {
+                    options.set(&name, std::slice::from_ref(value))?;
+                    behind
+                }
                 _ => return Err(unsupported()),
-            }
+            };
         }
         Ok(options)
+    }
+
+    fn set(&mut self, name: &str, value: &[Token]) -> Result<(), Failure> {
+        match (name, value) {
+            ("format", [format @ Token::Word(_)]) => {
+                let format = postgresql::name(format).unwrap_or_default();
+                once(&mut self.format, format)
+            }
+            ("format", value) => once(&mut self.format, whole(value)?),
+            ("header", value) => once(&mut self.has_header, truth(value)?),
+            ("delimiter", value) => once(&mut self.delimiter, whole(value)?),
+            ("null", value) => once(&mut self.null, whole(value)?),
+            ("encoding", value) => once(&mut self.encoding, whole(value)?),
+            _ => Err(unsupported()),
+        }
     }
 
     /// Refuses what PostgreSQL refuses: its clients could not read such lines.
@@ -231,20 +226,20 @@ impl Options {
 fn once<T>(option: &mut Option<T>, value: T) -> Result<(), Failure> {
     match option.replace(value) {
         None => Ok(()),
-        Some(_) => Err(Failure::new(
-            state::SYNTAX_ERROR,
-            "conflicting or redundant options",
-        )),
+        Some(_) => {
+            let text = "conflicting or redundant options";
+            Err(Failure::new(state::SYNTAX_ERROR, text))
+        }
     }
 }
 
 /// A text that is all there is.
 fn whole(tokens: &[Token]) -> Result<String, Failure> {
-    match tokens {
-        [token] => postgresql::text(token).map(str::to_owned),
-        _ => None,
-    }
-    .ok_or_else(unsupported)
+    let [token] = tokens else {
+        return Err(unsupported());
+    };
+    let text = postgresql::text(token).map(str::to_owned);
+    text.ok_or_else(unsupported)
 }
 
 /// A truth, which is true if nothing stands there.
@@ -262,71 +257,69 @@ fn truth(tokens: &[Token]) -> Result<bool, Failure> {
             let text = "cannot use \"match\" with HEADER in COPY TO";
             Err(Failure::unsupported(text))
         }
-        _ => Err(Failure::new(
-            state::SYNTAX_ERROR,
-            "header requires a Boolean value or \"match\"",
-        )),
+        _ => {
+            let text = "header requires a Boolean value or \"match\"";
+            Err(Failure::new(state::SYNTAX_ERROR, text))
+        }
     }
 }
 
 impl CopyRows {
     /// Writes a row as a message with one line.
     pub fn row(&mut self, row: &ResultRow<'_>, out: &mut Vec<u8>) {
-        put_message(out, b'd', |out| {
-            let (count, _) = row.columns().size_hint();
-            for (nth, (ty, value)) in row.columns().enumerate() {
-                self.separate(nth, out);
-                self.field.clear();
-                write_bsatn(ty, value, Format::Text, &mut self.field);
-                self.write_field(count, out);
-            }
-            out.push(b'\n');
+        let (count, _) = row.columns().size_hint();
+        self.line(out, count, row.columns(), |(ty, value), field| {
+            write_bsatn(ty, value, Format::Text, field);
+            true
         });
     }
 
     /// The line with the names, if there is to be one.
     pub fn header(mut self, columns: &ProductType) -> Vec<u8> {
         let mut out = Vec::new();
-        if !self.has_header {
-            return out;
-        }
-        put_message(&mut out, b'd', |out| {
-            for (nth, column) in columns.elements.iter().enumerate() {
-                self.separate(nth, out);
-                self.field.clear();
-                self.field
-                    .extend(column.name().unwrap_or_default().as_bytes());
-                self.write_field(columns.elements.len(), out);
-            }
-            out.push(b'\n');
-        });
-        out
-    }
-
-    /// The rows of a result that was made here.
-    pub fn lines_of_table(self, table: &SmallTable) -> Vec<u8> {
-        let mut out = self.clone().header(&table.column_types());
-        let mut lines = self;
-        for row in &table.rows {
-            put_message(&mut out, b'd', |out| {
-                for (nth, (cell, (_, ty))) in row.iter().zip(&table.columns).enumerate() {
-                    lines.separate(nth, out);
-                    lines.field.clear();
-                    match cell.write(ty, Format::Text, &mut lines.field) {
-                        true => lines.write_field(row.len(), out),
-                        false => out.extend_from_slice(lines.null.as_bytes()),
-                    }
-                }
-                out.push(b'\n');
+        let columns = &columns.elements;
+        if self.has_header {
+            self.line(&mut out, columns.len(), columns, |column, field| {
+                field.extend(column.name().unwrap_or_default().as_bytes());
+                true
             });
         }
         out
     }
 
-    fn separate(&self, nth: usize, out: &mut Vec<u8>) {
-        if nth > 0 {
-            out.push(self.delimiter);
+    /// The rows of a result that was made here.
+    pub fn lines_of_table(mut self, table: &SmallTable) -> Vec<u8> {
+        let mut out = self.clone().header(&table.column_types());
+        for row in &table.rows {
+            let cells = row.iter().zip(&table.columns);
+            self.line(&mut out, row.len(), cells, |(cell, (_, ty)), field| {
+                cell.write(ty, Format::Text, field)
+            });
         }
+        out
+    }
+
+    /// Writes a message with one line of so many fields. `write` writes a field; false: it is NULL.
+    fn line<T>(
+        &mut self,
+        out: &mut Vec<u8>,
+        count: usize,
+        fields: impl IntoIterator<Item = T>,
+        write: impl Fn(T, &mut Vec<u8>) -> bool,
+    ) {
+        put_message(out, b'd', |out| {
+            for (nth, of) in fields.into_iter().enumerate() {
+                if nth > 0 {
+                    out.push(self.delimiter);
+                }
+                self.field.clear();
+                match write(of, &mut self.field) {
+                    true => self.write_field(count, out),
+                    false => out.extend_from_slice(self.null.as_bytes()),
+                }
+            }
+            out.push(b'\n');
+        });
     }
 
     /// Writes a field of a line with so many.

@@ -4,7 +4,7 @@ use lightcone_control::NameOrIdentity;
 use lightcone_database::{Caller, Rights};
 use lightcone_node::Node;
 
-use super::commands::{Names, SETTINGS};
+use super::commands::{setting, Names};
 use super::failure::{state, Failure};
 use super::messages::{Body, Startup, Wire, WireError};
 use super::shared::Postgres;
@@ -55,25 +55,19 @@ async fn start(
     }
     let mut requests = 0;
     loop {
-        let message = wire.startup().await?;
-        if matches!(message, Startup::WantsTls | Startup::WantsGss) {
-            requests += 1;
-            if requests > ENCRYPTION_REQUESTS_MAX {
-                return Ok(None);
-            }
-        }
-        match message {
-            Startup::WantsTls => {
-                let given = tls.filter(|_| !wire.is_encrypted());
+        match wire.startup().await? {
+            message @ (Startup::WantsTls | Startup::WantsGss) => {
+                requests += 1;
+                if requests > ENCRYPTION_REQUESTS_MAX {
+                    return Ok(None);
+                }
+                let wants_tls = matches!(message, Startup::WantsTls);
+                let given = tls.filter(|_| wants_tls && !wire.is_encrypted());
                 wire.encryption(given.is_some());
                 wire.flush().await?;
                 if let Some(tls) = given {
                     wire = wire.encrypted(&tls.acceptor().await).await?;
                 }
-            }
-            Startup::WantsGss => {
-                wire.encryption(false);
-                wire.flush().await?;
             }
             Startup::Cancel(key) => {
                 postgres.cancels.cancel(key);
@@ -127,8 +121,7 @@ async fn ask_token(
     let name = NameOrIdentity::parse(&names.database).ok();
     let name = name.filter(|name| name.name().is_some() && node.resolve(name).is_ok());
     let Some(database) = name else {
-        let failure = no_such_database(&names.database);
-        return refuse(wire, &failure).await;
+        return refuse(wire, &no_such_database(&names.database)).await;
     };
     wire.authentication(OK);
     for name in [
@@ -145,11 +138,7 @@ async fn ask_token(
         "default_transaction_read_only",
         "standard_conforming_strings",
     ] {
-        let lower = name.to_lowercase();
-        let (_, value) = SETTINGS
-            .iter()
-            .find(|(known, _)| *known == lower)
-            .expect("each is a setting");
+        let value = setting(&name.to_lowercase()).expect("each is a setting");
         wire.parameter(name, value);
     }
     if !names.application_name.is_empty() {

@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 
 use super::failure::Failure;
-use super::tls::Stream;
+use super::tls::{self, Stream};
 use lightcone_database::{HeldMemory, Holder, SqlError};
 
 /// The first message of a client, with its user, database and options.
@@ -81,9 +81,13 @@ pub(super) enum WireError {
     Protocol(String),
 }
 
+pub(super) fn protocol<T>(text: impl Into<String>) -> Result<T, WireError> {
+    Err(WireError::Protocol(text.into()))
+}
+
 impl Wire {
     pub fn new(stream: TcpStream, stall_max: Duration) -> Wire {
-        Wire::of(Stream::Plain(stream), stall_max)
+        Wire::of(Stream::Left(stream), stall_max)
     }
 
     fn of(stream: Stream, stall_max: Duration) -> Wire {
@@ -96,37 +100,35 @@ impl Wire {
 
     /// Does the client begin with TLS, without asking?
     pub async fn begins_with_tls(&self) -> Result<bool, WireError> {
-        Ok(self.stream.get_ref().begins_with_tls().await?)
+        Ok(tls::begins_with_tls(self.stream.get_ref()).await?)
     }
 
     /// Goes on encrypted. The caller looks at the time.
     pub async fn encrypted(self, acceptor: &TlsAcceptor) -> Result<Wire, WireError> {
         // Whatever came before the handshake did not come through it.
         if !self.stream.buffer().is_empty() {
-            return Err(WireError::Protocol(
-                "there are bytes between the request for encryption and the handshake".to_owned(),
-            ));
+            return protocol(
+                "there are bytes between the request for encryption and the handshake",
+            );
         }
-        let stream = self.stream.into_inner().encrypted(acceptor).await?;
+        let stream = tls::encrypted(self.stream.into_inner(), acceptor).await?;
         Ok(Wire::of(stream, self.stall_max))
     }
 
     pub fn is_encrypted(&self) -> bool {
-        matches!(self.stream.get_ref(), Stream::Tls(_))
+        matches!(self.stream.get_ref(), Stream::Right(_))
     }
 
     /// Did the client say in the handshake what it speaks?
     pub fn is_named_in_handshake(&self) -> bool {
-        self.stream.get_ref().is_named_in_handshake()
+        tls::is_named_in_handshake(self.stream.get_ref())
     }
 
     /// Reads what a client says first. The caller looks at the time.
     pub async fn startup(&mut self) -> Result<Startup, WireError> {
         let length = self.stream.read_u32().await? as usize;
         let Some(body_bytes) = length.checked_sub(8).filter(|n| *n <= STARTUP_BYTES_MAX) else {
-            return Err(WireError::Protocol(
-                "this is no start of PostgreSQL's protocol".to_owned(),
-            ));
+            return protocol("this is no start of PostgreSQL's protocol");
         };
         let code = self.stream.read_u32().await?;
         let mut body = vec![0; body_bytes];
@@ -152,11 +154,12 @@ impl Wire {
                     parameters.push((name.to_owned(), body.text()?.to_owned()));
                 }
             }
-            code => Err(WireError::Protocol(format!(
-                "unsupported frontend protocol {}.{}: server supports 3.0",
-                code >> 16,
-                code & 0xffff
-            ))),
+            code => {
+                let (major, minor) = (code >> 16, code & 0xffff);
+                protocol(format!(
+                    "unsupported frontend protocol {major}.{minor}: server supports 3.0"
+                ))
+            }
         }
     }
 
@@ -171,9 +174,9 @@ impl Wire {
         let rest = async {
             let length = self.stream.read_u32().await? as usize;
             let Some(body_bytes) = length.checked_sub(4).filter(|n| *n <= MESSAGE_BYTES_MAX) else {
-                return Err(WireError::Protocol(format!(
-                    "a message has {length} bytes, and may have {MESSAGE_BYTES_MAX}"
-                )));
+                let text =
+                    format!("a message has {length} bytes, and may have {MESSAGE_BYTES_MAX}");
+                return protocol(text);
             };
             let (mut body, mut memory) = (Vec::new(), holder.memory());
             let mut refused = None;
@@ -233,7 +236,7 @@ impl Wire {
         let read = self.stream.fill_buf().await;
         if read.is_ok_and(|bytes| !bytes.is_empty()) {
             // Its end stands behind what it has said, which is not to be read yet.
-            self.stream.get_ref().closed(LOOK_FOR_CLIENT_EVERY).await;
+            tls::closed(self.stream.get_ref(), LOOK_FOR_CLIENT_EVERY).await;
         }
     }
 
@@ -321,18 +324,8 @@ impl Wire {
 
     pub fn failure(&mut self, failure: &Failure, is_fatal: bool) {
         let severity = if is_fatal { "FATAL" } else { "ERROR" };
-        self.message(b'E', |out| {
-            for (field, value) in [
-                (b'S', severity),
-                (b'V', severity),
-                (b'C', failure.state),
-                (b'M', &*failure.message),
-            ] {
-                out.push(field);
-                put_text(out, value);
-            }
-            out.push(0);
-        });
+        let severities = [(b'S', severity), (b'V', severity)];
+        put_failure(&mut self.out, &severities, failure);
     }
 
     pub fn parameter_description(&mut self, oids: &[u32]) {
@@ -384,18 +377,19 @@ async fn write_all(
 /// The bytes of a refusal before there is a session.
 pub(super) fn refusal(failure: &Failure) -> Vec<u8> {
     let mut out = Vec::new();
-    put_message(&mut out, b'E', |out| {
-        for (field, value) in [
-            (b'S', "FATAL"),
-            (b'C', failure.state),
-            (b'M', &*failure.message),
-        ] {
-            out.push(field);
+    put_failure(&mut out, &[(b'S', "FATAL")], failure);
+    out
+}
+
+fn put_failure(out: &mut Vec<u8>, severities: &[(u8, &str)], failure: &Failure) {
+    let rest = [(b'C', failure.state), (b'M', &*failure.message)];
+    put_message(out, b'E', |out| {
+        for (field, value) in severities.iter().chain(&rest) {
+            out.push(*field);
             put_text(out, value);
         }
         out.push(0);
     });
-    out
 }
 
 /// A message whose length, unlike that of a field, counts itself.
@@ -427,18 +421,22 @@ impl<'b> Body<'b> {
         Ok(bytes)
     }
 
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], WireError> {
+        let (bytes, rest) = self.0.split_first_chunk().ok_or_else(Self::short)?;
+        self.0 = rest;
+        Ok(*bytes)
+    }
+
     pub fn u8(&mut self) -> Result<u8, WireError> {
         Ok(self.bytes(1)?[0])
     }
 
     pub fn u16(&mut self) -> Result<u16, WireError> {
-        let bytes = self.bytes(2)?;
-        Ok(u16::from_be_bytes([bytes[0], bytes[1]]))
+        Ok(u16::from_be_bytes(self.array()?))
     }
 
     pub fn u32(&mut self) -> Result<u32, WireError> {
-        let bytes = self.bytes(4)?;
-        Ok(u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
+        Ok(u32::from_be_bytes(self.array()?))
     }
 
     /// Up to a zero.

@@ -15,23 +15,17 @@ pub(super) fn literal(
     value: Option<&[u8]>,
 ) -> Result<String, Failure> {
     let Some(value) = value else {
-        return Err(Failure::new(
-            state::NULL_NOT_ALLOWED,
-            "a parameter is NULL, and there are no NULLs here",
-        ));
+        let message = "a parameter is NULL, and there are no NULLs here";
+        return Err(Failure::new(state::NULL_NOT_ALLOWED, message));
     };
     let text = match format {
         Format::Text => text_of(value)?.to_owned(),
         Format::Binary => from_binary(sent_as, value)?,
     };
     write_literal(ty, &text).ok_or_else(|| {
-        Failure::new(
-            state::INVALID_TEXT,
-            format!(
-                "a parameter of type {} cannot have this value",
-                ty.type_name()
-            ),
-        )
+        let ty = ty.type_name();
+        let message = format!("a parameter of type {ty} cannot have this value");
+        Failure::new(state::INVALID_TEXT, message)
     })
 }
 
@@ -47,12 +41,6 @@ fn array<const N: usize>(value: &[u8]) -> Option<[u8; N]> {
 
 /// The text of a value that was sent in binary.
 fn from_binary(sent_as: u32, value: &[u8]) -> Result<String, Failure> {
-    let invalid = || {
-        Failure::new(
-            state::INVALID_BINARY,
-            format!("a binary parameter of the type with oid {sent_as} is malformed"),
-        )
-    };
     let text = match sent_as {
         oid::BOOL => value.first().map(|byte| (*byte != 0).to_string()),
         oid::INT2 => array(value).map(|bytes| i16::from_be_bytes(bytes).to_string()),
@@ -80,7 +68,10 @@ fn from_binary(sent_as: u32, value: &[u8]) -> Result<String, Failure> {
         )))
         }
     };
-    text.ok_or_else(invalid)
+    text.ok_or_else(|| {
+        let message = format!("a binary parameter of the type with oid {sent_as} is malformed");
+        Failure::new(state::INVALID_BINARY, message)
+    })
 }
 
 /// So many digits to the base of 10,000 are more than any value of ours has.
@@ -99,28 +90,25 @@ fn numeric(value: &[u8]) -> Option<String> {
     if !(-100..=100).contains(&weight) || !(0..=NUMERIC_DIGITS_MAX).contains(&count) {
         return None;
     }
+    let (digits, []) = digits.as_chunks::<2>() else {
+        return None;
+    };
     let digits: Vec<u16> = digits
-        .chunks(2)
-        .map(|pair| Some(u16::from_be_bytes(pair.try_into().ok()?)))
-        .map(|digit| digit.filter(|digit| *digit <= 9_999))
-        .collect::<Option<_>>()?;
-    if digits.len() != count as usize {
+        .iter()
+        .map(|pair| u16::from_be_bytes(*pair))
+        .collect();
+    if digits.len() != count as usize || digits.iter().any(|digit| *digit > 9_999) {
         return None;
     }
     let digit = |place: i32| {
-        let at = usize::try_from(weight - place).ok()?;
-        digits.get(at).copied()
+        let at = usize::try_from(weight - place).ok();
+        at.and_then(|at| digits.get(at)).copied().unwrap_or(0)
     };
     let mut text = String::from(if sign == 0x4000 { "-" } else { "" });
-    for place in (0..=weight.max(0)).rev() {
-        text.push_str(&format!("{:04}", digit(place).unwrap_or(0)));
-    }
-    let last = weight - count + 1;
-    if last < 0 {
-        text.push('.');
-        for place in (last..0).rev() {
-            text.push_str(&format!("{:04}", digit(place).unwrap_or(0)));
-        }
+    let last = (weight - count + 1).min(0);
+    for place in (last..=weight.max(0)).rev() {
+        text.push_str(if place == -1 { "." } else { "" });
+        text.push_str(&format!("{:04}", digit(place)));
     }
     Some(text)
 }

@@ -103,13 +103,10 @@ impl Pending {
             copied_columns: None,
         }
     }
+}
 
-    /// As the answer to a `COPY`.
-    pub fn copied(mut self, columns: usize) -> Pending {
-        self.is_copy = true;
-        self.copied_columns = Some(columns);
-        self
-    }
+fn full(message: String) -> Result<(), Failure> {
+    Err(Failure::new(state::LIMIT_REACHED, message))
 }
 
 /// What a session has prepared.
@@ -140,9 +137,8 @@ impl Store {
             return Err(Failure::new(state::DUPLICATE_STATEMENT, message));
         }
         if self.statements.len() >= STATEMENTS_MAX {
-            return Err(Failure::new(
-                state::LIMIT_REACHED,
-                format!("a session has at most {STATEMENTS_MAX} prepared statements: close some"),
+            return full(format!(
+                "a session has at most {STATEMENTS_MAX} prepared statements: close some"
             ));
         }
         self.take(name.len() + prepared.bytes())?;
@@ -152,9 +148,8 @@ impl Store {
 
     fn take(&mut self, bytes: usize) -> Result<(), Failure> {
         if self.bytes + bytes > PREPARED_BYTES_MAX {
-            return Err(Failure::new(
-                state::LIMIT_REACHED,
-                format!("the prepared statements and portals of a session have at most {PREPARED_BYTES_MAX} bytes, with their names and columns: close some"),
+            return full(format!(
+                "the prepared statements and portals of a session have at most {PREPARED_BYTES_MAX} bytes, with their names and columns: close some"
             ));
         }
         let taken = self.memory.set(self.bytes + bytes);
@@ -190,9 +185,8 @@ impl Store {
 
     pub fn put_portal(&mut self, name: &str, portal: Portal) -> Result<(), Failure> {
         if self.portals.len() >= PORTALS_MAX && !self.portals.contains_key(name) {
-            return Err(Failure::new(
-                state::LIMIT_REACHED,
-                format!("a session has at most {PORTALS_MAX} portals: close some"),
+            return full(format!(
+                "a session has at most {PORTALS_MAX} portals: close some"
             ));
         }
         self.close_portal(name);
@@ -203,10 +197,8 @@ impl Store {
 
     pub fn portal(&mut self, name: &str) -> Result<&mut Portal, Failure> {
         self.portals.get_mut(name).ok_or_else(|| {
-            Failure::new(
-                state::NO_SUCH_CURSOR,
-                format!("portal \"{name}\" does not exist"),
-            )
+            let message = format!("portal \"{name}\" does not exist");
+            Failure::new(state::NO_SUCH_CURSOR, message)
         })
     }
 
@@ -231,11 +223,10 @@ impl Store {
                 continue;
             };
             let end = suspended.since + SUSPENDED_TIME_MAX;
-            if end <= now {
-                portal.progress = Progress::Stale;
-                continue;
+            match end <= now {
+                true => portal.progress = Progress::Stale,
+                false => next = Some(next.map_or(end, |next| next.min(end))),
             }
-            next = Some(next.map_or(end, |next| next.min(end)));
         }
         next
     }

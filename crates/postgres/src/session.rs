@@ -20,7 +20,7 @@ use tokio::time::Instant;
 use super::cancel::Cancellable;
 use super::failure::{of_statement, state, Failure};
 use super::login::Login;
-use super::messages::{Body, Message, Wire, WireError};
+use super::messages::{protocol, Body, Message, Wire, WireError};
 use super::prepared::Store;
 
 /// A session that says nothing for so long ends, and gives its place to another.
@@ -53,8 +53,9 @@ pub(super) struct Session {
 
 /// What comes next.
 enum Heard {
-    /// None: the client has gone.
-    Message(Option<Message>),
+    Message(Message),
+    /// The client has gone.
+    Gone,
     /// The session ends, for this reason.
     End(Failure),
 }
@@ -99,13 +100,8 @@ impl Session {
         loop {
             let message = match self.hear(stopping.as_mut()).await? {
                 Heard::Message(message) => message,
-                Heard::End(failure) => {
-                    self.wire.failure(&failure, true);
-                    return self.wire.flush().await;
-                }
-            };
-            let Some(message) = message else {
-                return Ok(());
+                Heard::Gone => return Ok(()),
+                Heard::End(failure) => return self.end(failure).await,
             };
             if message.kind == b'X' {
                 return Ok(());
@@ -122,8 +118,7 @@ impl Session {
                 Ok(()) => {}
                 Err(Stop::Wire(WireError::Protocol(text))) => {
                     let failure = Failure::new(state::PROTOCOL_VIOLATION, text);
-                    self.wire.failure(&failure, true);
-                    return self.wire.flush().await;
+                    return self.end(failure).await;
                 }
                 Err(Stop::Wire(error)) => return Err(error),
                 Err(Stop::Failure(failure)) => {
@@ -135,6 +130,12 @@ impl Session {
             // A client that never synchronises gets its answers too, and has to take them.
             self.wire.flush_if_long().await?;
         }
+    }
+
+    /// Tells why the session ends.
+    async fn end(&mut self, failure: Failure) -> Result<(), WireError> {
+        self.wire.failure(&failure, true);
+        self.wire.flush().await
     }
 
     /// Takes leave of the client.
@@ -167,7 +168,7 @@ impl Session {
                 }
             };
             tokio::select! {
-                message = &mut read => return Ok(Heard::Message(message?)),
+                message = &mut read => return Ok(message?.map_or(Heard::Gone, Heard::Message)),
                 () = stopping.as_mut() => return end(state::SHUTDOWN, "the server stops"),
                 () = &mut idle => {
                     return end(state::IDLE_TOO_LONG, "the session has said nothing for 8 hours");
@@ -243,9 +244,7 @@ impl Session {
             // What is left of a COPY that was refused.
             b'd' | b'c' | b'f' => Ok(()),
             b'F' => Err(Failure::unsupported("function calls are not supported").into()),
-            kind => {
-                Err(WireError::Protocol(format!("invalid frontend message type {kind}")).into())
-            }
+            kind => Ok(protocol(format!("invalid frontend message type {kind}"))?),
         }
     }
 
@@ -256,13 +255,11 @@ impl Session {
 
     /// Refuses to go on for a client whose token has ended in the meantime.
     fn check_token(&self) -> Result<(), Failure> {
-        match has_ended(self.login.expires_at) {
-            true => Err(Failure::new(
-                state::INVALID_AUTHORIZATION,
-                "the token of this session has expired: connect again with a new one",
-            )),
-            false => Ok(()),
+        if has_ended(self.login.expires_at) {
+            let text = "the token of this session has expired: connect again with a new one";
+            return Err(Failure::new(state::INVALID_AUTHORIZATION, text));
         }
+        Ok(())
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 
-use lightcone_query::postgresql::is_simple_enum;
 use lightcone_types::bsatn::{fixed_size, min_size};
 use lightcone_types::{AlgebraicType, AlgebraicValue, DecodeError, Reader};
 
@@ -86,7 +85,7 @@ fn measure(
                 return Err(DecodeError::invalid_tag(tag, ""));
             };
             size.text += key(variant.name());
-            if !is_simple_enum(ty) {
+            if !ty.is_simple_enum() {
                 // A special product keeps its field here.
                 size.text += SCALAR_TEXT_BYTES_MAX;
             }

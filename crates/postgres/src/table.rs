@@ -35,11 +35,7 @@ impl SmallTable {
     }
 
     pub fn column_types(&self) -> ProductType {
-        ProductType::new(
-            self.columns
-                .iter()
-                .map(|(name, ty)| (name.as_str(), ty.clone())),
-        )
+        column_types(&self.columns)
     }
 
     /// The rows as messages.
@@ -61,6 +57,11 @@ impl SmallTable {
         }
         out
     }
+}
+
+pub(super) fn column_types(columns: &[(String, AlgebraicType)]) -> ProductType {
+    let columns = columns.iter();
+    ProductType::new(columns.map(|(name, ty)| (name.as_str(), ty.clone())))
 }
 
 pub(super) fn text(value: &str) -> AlgebraicValue {

@@ -2,13 +2,12 @@
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard};
-use std::task::{Context, Poll};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use lightcone_node::{check_private_key, config};
-use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
+use parking_lot::Mutex;
+use tokio::io::Interest;
 use tokio::net::TcpStream;
 use tokio_rustls::rustls::crypto::aws_lc_rs;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
@@ -16,6 +15,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::server::TlsStream;
 use tokio_rustls::TlsAcceptor;
+use tokio_util::either::Either;
 
 use crate::error::Error;
 
@@ -57,28 +57,21 @@ impl Tls {
             key: key.clone(),
         };
         let changed = files.changed();
-        let acceptor = files.acceptor()?;
-        let current = Mutex::new(Current {
-            acceptor,
+        let current = Current {
+            acceptor: files.acceptor()?,
             changed,
             looked: Instant::now(),
-        });
+        };
         Ok(Some(Tls {
             files: Arc::new(files),
-            current,
+            current: Mutex::new(current),
         }))
-    }
-
-    fn current(&self) -> MutexGuard<'_, Current> {
-        self.current
-            .lock()
-            .expect("no code panics while it holds the certificate")
     }
 
     /// What accepts the next connection: with a new certificate, if the files have changed and can be used.
     pub async fn acceptor(&self) -> TlsAcceptor {
         let changed = {
-            let mut current = self.current();
+            let mut current = self.current.lock();
             if current.looked.elapsed() < LOOK_EVERY {
                 return current.acceptor.clone();
             }
@@ -91,7 +84,7 @@ impl Tls {
             (now != changed).then(|| (now, files.acceptor()))
         });
         let read = read.await.unwrap_or_default();
-        let mut current = self.current();
+        let mut current = self.current.lock();
         if let Some((changed, made)) = read {
             current.changed = changed;
             match made {
@@ -123,10 +116,8 @@ impl Files {
         let chain = CertificateDer::pem_slice_iter(&text).collect::<Result<Vec<_>, _>>();
         let chain = chain.map_err(|error| wrong(&self.certificate, error.to_string()))?;
         if chain.is_empty() {
-            return Err(wrong(
-                &self.certificate,
-                "there is no certificate in it, in PEM".to_owned(),
-            ));
+            let reason = "there is no certificate in it, in PEM".to_owned();
+            return Err(wrong(&self.certificate, reason));
         }
         let key = PrivateKeyDer::from_pem_slice(&read(&self.key)?)
             .map_err(|error| wrong(&self.key, error.to_string()))?;
@@ -141,108 +132,56 @@ impl Files {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, Error> {
-    let io = |error| Error::Certificate {
-        path: path.to_owned(),
-        reason: format!("{error}"),
-    };
-    let file = std::fs::File::open(path).map_err(io)?;
     let mut bytes = Vec::new();
-    file.take(FILE_BYTES_MAX)
-        .read_to_end(&mut bytes)
-        .map_err(io)?;
+    let file = std::fs::File::open(path);
+    let read = file.and_then(|file| file.take(FILE_BYTES_MAX).read_to_end(&mut bytes));
+    read.map_err(|error| Error::Certificate {
+        path: path.to_owned(),
+        reason: error.to_string(),
+    })?;
     Ok(bytes)
 }
 
-/// A socket, encrypted or not.
-pub(super) enum Stream {
-    Plain(TcpStream),
-    Tls(Box<TlsStream<TcpStream>>),
+/// A socket: left as it is, right encrypted.
+pub(super) type Stream = Either<TcpStream, Box<TlsStream<TcpStream>>>;
+
+/// Waits for the first byte, and leaves it there.
+pub(super) async fn begins_with_tls(stream: &Stream) -> std::io::Result<bool> {
+    let Stream::Left(socket) = stream else {
+        return Ok(false);
+    };
+    let mut byte = [0];
+    socket.peek(&mut byte).await?;
+    Ok(byte[0] == HANDSHAKE)
 }
 
-impl Stream {
-    /// Waits for the first byte, and leaves it there.
-    pub async fn begins_with_tls(&self) -> std::io::Result<bool> {
-        let mut byte = [0];
-        match self {
-            Stream::Plain(stream) => {
-                stream.peek(&mut byte).await?;
-                Ok(byte[0] == HANDSHAKE)
-            }
-            Stream::Tls(_) => Ok(false),
-        }
-    }
-
-    pub async fn encrypted(self, acceptor: &TlsAcceptor) -> std::io::Result<Stream> {
-        match self {
-            Stream::Plain(stream) => {
-                let stream = acceptor.accept(stream).await?;
-                Ok(Stream::Tls(Box::new(stream)))
-            }
-            encrypted => Ok(encrypted),
-        }
-    }
-
-    /// Completes when the other side sends nothing more, whether or not what it has sent was read.
-    pub async fn closed(&self, look_every: Duration) {
-        let socket = match self {
-            Stream::Plain(socket) => socket,
-            Stream::Tls(stream) => stream.get_ref().0,
-        };
-        loop {
-            // An error is the end, too.
-            let ready = socket.ready(Interest::READABLE).await;
-            if ready.map_or(true, |ready| ready.is_read_closed()) {
-                return;
-            }
-            tokio::time::sleep(look_every).await;
-        }
-    }
-
-    pub fn is_named_in_handshake(&self) -> bool {
-        match self {
-            Stream::Plain(_) => false,
-            Stream::Tls(stream) => stream.get_ref().1.alpn_protocol() == Some(PROTOCOL_NAME),
-        }
+pub(super) async fn encrypted(stream: Stream, acceptor: &TlsAcceptor) -> std::io::Result<Stream> {
+    match stream {
+        Stream::Left(socket) => Ok(Stream::Right(Box::new(acceptor.accept(socket).await?))),
+        encrypted => Ok(encrypted),
     }
 }
 
-impl AsyncRead for Stream {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<std::io::Result<()>> {
-        match self.get_mut() {
-            Stream::Plain(stream) => Pin::new(stream).poll_read(context, buffer),
-            Stream::Tls(stream) => Pin::new(stream).poll_read(context, buffer),
+/// Completes when the other side sends nothing more, whether or not what it has sent was read.
+pub(super) async fn closed(stream: &Stream, look_every: Duration) {
+    let socket = match stream {
+        Stream::Left(socket) => socket,
+        Stream::Right(stream) => stream.get_ref().0,
+    };
+    loop {
+        // An error is the end, too.
+        let ready = socket.ready(Interest::READABLE).await;
+        if ready.map_or(true, |ready| ready.is_read_closed()) {
+            return;
         }
+        tokio::time::sleep(look_every).await;
     }
 }
 
-impl AsyncWrite for Stream {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<std::io::Result<usize>> {
-        match self.get_mut() {
-            Stream::Plain(stream) => Pin::new(stream).poll_write(context, bytes),
-            Stream::Tls(stream) => Pin::new(stream).poll_write(context, bytes),
-        }
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<std::io::Result<()>> {
-        match self.get_mut() {
-            Stream::Plain(stream) => Pin::new(stream).poll_flush(context),
-            Stream::Tls(stream) => Pin::new(stream).poll_flush(context),
-        }
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<std::io::Result<()>> {
-        match self.get_mut() {
-            Stream::Plain(stream) => Pin::new(stream).poll_shutdown(context),
-            Stream::Tls(stream) => Pin::new(stream).poll_shutdown(context),
-        }
+pub(super) fn is_named_in_handshake(stream: &Stream) -> bool {
+    match stream {
+        Stream::Left(_) => false,
+        Stream::Right(stream) => stream.get_ref().1.alpn_protocol() == Some(PROTOCOL_NAME),
     }
 }
 
@@ -284,7 +223,7 @@ mod tests {
         };
         let tls = Tls::load(&config).expect("good files").expect("named");
         let is_same = |a: &TlsAcceptor, b: &TlsAcceptor| Arc::ptr_eq(a.config(), b.config());
-        let look = || tls.current().looked = Instant::now() - 2 * LOOK_EVERY;
+        let look = || tls.current.lock().looked = Instant::now() - 2 * LOOK_EVERY;
         let first = tls.acceptor().await;
         look();
         assert!(is_same(&tls.acceptor().await, &first));

@@ -4,14 +4,14 @@ use lightcone_schema::{IndexAlgorithm, TableSchema};
 use lightcone_types::ColId;
 
 use crate::condition::{ColumnAt, SubqueryId};
-use crate::error::{SqlError, LIVE_RELATIONS_MAX};
+use crate::error::{Result, SqlError, LIVE_RELATIONS_MAX};
 use crate::query::{Fragment, JoinOn, Output, Query};
 
 /// Is this query admissible as a subscription (08 §13)? A query on one relation always is.
 ///
 /// # Errors
 /// Those of 08 §13, for the first fragment that is not.
-pub fn admit_subscription(query: &Query) -> Result<(), SqlError> {
+pub fn admit_subscription(query: &Query) -> Result<()> {
     let Output::Row(returned) = query.output else {
         return Err(SqlError::ProjectionInSubscription);
     };
@@ -23,7 +23,7 @@ pub fn admit_subscription(query: &Query) -> Result<(), SqlError> {
 }
 
 /// A window is kept up to date if it is of one table. Row-level security rules may decide by joins what is in it.
-fn admit_window(query: &Query, returned: u16) -> Result<(), SqlError> {
+fn admit_window(query: &Query, returned: u16) -> Result<()> {
     let is_refused = |why| Err(SqlError::Window(why));
     match &query.tables[..] {
         [table] if table.is_event => return is_refused("rows of an event table do not stay in it"),
@@ -38,7 +38,7 @@ fn admit_window(query: &Query, returned: u16) -> Result<(), SqlError> {
     query.fragments.iter().try_for_each(admit)
 }
 
-fn admit_fragment(fragment: &Fragment, returned: u16) -> Result<(), SqlError> {
+fn admit_fragment(fragment: &Fragment, returned: u16) -> Result<()> {
     let count = fragment.tables.len();
     if count == 1 {
         return Ok(());
@@ -76,7 +76,7 @@ fn admit_fragment(fragment: &Fragment, returned: u16) -> Result<(), SqlError> {
 }
 
 /// A change in a subquery leads to the rows around it that it concerns, and those lead into it, by equal columns with indexes.
-fn admit_subquery(fragment: &Fragment, subquery: SubqueryId) -> Result<(), SqlError> {
+fn admit_subquery(fragment: &Fragment, subquery: SubqueryId) -> Result<()> {
     let relations = &fragment.condition.subqueries[usize::from(subquery)].relations;
     let mut links = fragment.condition.links(subquery);
     if let Some(unreached) = first_unreached(relations, &links) {

@@ -2,21 +2,13 @@
 
 use crate::lexer::Comparison;
 
-/// A literal as written (08 §4).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Literal {
-    Bool(bool),
-    /// The text that is converted to the type of the column it meets: a number with its sign, the content of a string,
-    /// the digits of a hex literal.
-    Text(String),
-}
-
 /// Position of an [`Expression`] in its [`Expressions`].
 pub(crate) type ExpressionId = u32;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Expression {
-    Literal(Literal),
+    /// Converted to the type of the column that it meets.
+    Literal(Value),
     /// `:sender`
     Sender,
     Column(ColumnName),
@@ -78,10 +70,7 @@ pub(crate) enum Projection {
     Star,
     /// `relation.*`
     RelationStar(String),
-    Columns(Vec<ColumnItem>),
-    /// `COUNT(*) AS alias`
-    Count(String),
-    /// Columns and aggregates in any number. Not of the reference's language.
+    /// Columns and aggregates. The reference's language has only columns, or `COUNT(*) AS alias`.
     Items(Vec<SelectItem>),
 }
 
@@ -101,25 +90,22 @@ pub(crate) enum Function {
 }
 
 impl Function {
+    const NAMES: [(Function, &'static str); 5] = [
+        (Function::Count, "count"),
+        (Function::Sum, "sum"),
+        (Function::Min, "min"),
+        (Function::Max, "max"),
+        (Function::Avg, "avg"),
+    ];
+
     pub fn of(name: &str) -> Option<Function> {
-        Some(match name.to_ascii_lowercase().as_str() {
-            "count" => Function::Count,
-            "sum" => Function::Sum,
-            "min" => Function::Min,
-            "max" => Function::Max,
-            "avg" => Function::Avg,
-            _ => return None,
-        })
+        let is_it = |(_, known): &&(Function, &str)| known.eq_ignore_ascii_case(name);
+        let found = Function::NAMES.iter().find(is_it);
+        found.map(|(function, _)| *function)
     }
 
     pub fn name(self) -> &'static str {
-        match self {
-            Function::Count => "count",
-            Function::Sum => "sum",
-            Function::Min => "min",
-            Function::Max => "max",
-            Function::Avg => "avg",
-        }
+        Function::NAMES[self as usize].1
     }
 }
 
@@ -136,14 +122,10 @@ impl AggregateName {
         let function = self.function.name();
         match &self.column {
             None => format!("{function}(*)"),
-            Some(ColumnName {
-                relation: None,
-                name,
-            }) => format!("{function}({name})"),
-            Some(ColumnName {
-                relation: Some(relation),
-                name,
-            }) => format!("{function}({relation}.{name})"),
+            Some(ColumnName { relation, name }) => {
+                let relation = relation.iter().map(|relation| format!("{relation}."));
+                format!("{function}({}{name})", relation.collect::<String>())
+            }
         }
     }
 }
@@ -201,32 +183,28 @@ pub(crate) enum ValueKind {
     Hex,
 }
 
-/// A literal that is to become the value of a column or variable.
+/// A literal as written (08 §4).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Value {
     pub kind: ValueKind,
-    /// As [`Literal::Text`]; `TRUE` or `FALSE` of a Bool.
+    /// A number with its sign, the content of a string, the digits of a hex literal; `TRUE` or `FALSE` of a Bool.
     pub text: String,
 }
 
-/// A statement that changes rows, as written.
+/// A statement that changes rows of a table, as written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Write {
-    Insert {
-        table: String,
-        columns: Option<Vec<String>>,
-        rows: Vec<Vec<Value>>,
-    },
-    Update {
-        table: String,
-        /// Columns, dot-joined if they were qualified, and their values.
-        assignments: Vec<(String, Value)>,
-        condition: Option<Expressions>,
-    },
-    Delete {
-        table: String,
-        condition: Option<Expressions>,
-    },
+pub(crate) struct Write {
+    pub table: String,
+    pub change: Change,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// Columns and tuples.
+    Insert(Option<Vec<String>>, Vec<Vec<Value>>),
+    /// Columns, dot-joined if they were qualified, with their values, and a condition.
+    Update(Vec<(String, Value)>, Option<Expressions>),
+    Delete(Option<Expressions>),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

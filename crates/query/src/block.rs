@@ -5,11 +5,11 @@ use std::sync::Arc;
 use lightcone_schema::{TableSchema, ViewSchema};
 use lightcone_types::{view_args_hash, ColId, IntegerType};
 
-use crate::ast::{Projection, Select};
+use crate::ast::{Projection, Select, SelectItem};
 use crate::catalog::{may_read, Caller, Catalog};
 use crate::check::{check_join, check_with_subqueries, CheckedSubquery};
 use crate::condition::{ColumnAt, Condition, Constant, SenderAs};
-use crate::error::SqlError;
+use crate::error::{Result, SqlError};
 use crate::query::OuterJoin;
 use crate::scalar::Scalar;
 use crate::scope::Scope;
@@ -30,7 +30,7 @@ pub(crate) struct Block {
 
 impl Names<'_> {
     /// The table of this name, if the caller may read it; a table it may not read is as good as absent (08 §8).
-    fn find_table(self, name: &str) -> Result<Arc<TableSchema>, SqlError> {
+    pub fn find_table(self, name: &str) -> Result<Arc<TableSchema>> {
         match self.catalog.table(name) {
             Some(table) if may_read(table.access, self.caller) => Ok(table),
             _ => Err(SqlError::NoSuchTable(name.to_owned())),
@@ -43,7 +43,7 @@ impl Names<'_> {
         select: &Select,
         scope: &mut Scope,
         outer: &mut Vec<OuterJoin>,
-    ) -> Result<Block, SqlError> {
+    ) -> Result<Block> {
         let joins = self.check_joins(select, scope, outer)?;
         let relations = scope.first()..scope.len() as u16;
         let mut condition = match &select.condition {
@@ -80,7 +80,7 @@ impl Names<'_> {
         select: &Select,
         scope: &mut Scope,
         outer: &mut Vec<OuterJoin>,
-    ) -> Result<Vec<(ColumnAt, ColumnAt, Scalar)>, SqlError> {
+    ) -> Result<Vec<(ColumnAt, ColumnAt, Scalar)>> {
         let mut joins = Vec::new();
         scope.add(&select.from.alias, self.find_table(&select.from.name)?)?;
         for join in &select.joins {
@@ -115,15 +115,18 @@ impl Names<'_> {
         select: &Select,
         scope: &mut Scope,
         outer: &mut Vec<OuterJoin>,
-    ) -> Result<CheckedSubquery, SqlError> {
+    ) -> Result<CheckedSubquery> {
         scope.open(!select.joins.is_empty());
         let joined = select.joins.len() + 1;
         let relations = scope.first()..scope.first() + joined as u16;
         let Block { condition, .. } = self.check_block(select, scope, outer)?;
         let column = match &select.projection {
-            Projection::Columns(items) => {
+            Projection::Items(items) => {
                 let mut columns = Vec::with_capacity(items.len());
                 for item in items {
+                    let SelectItem::Column(item) = item else {
+                        return Err(SqlError::Subquery("subqueries have no aggregates"));
+                    };
                     columns.push(scope.column(&item.column)?.at);
                 }
                 match columns[..] {
@@ -135,9 +138,6 @@ impl Names<'_> {
             Projection::RelationStar(relation) => {
                 scope.relation(relation)?;
                 None
-            }
-            Projection::Count(_) | Projection::Items(_) => {
-                return Err(SqlError::Subquery("subqueries have no aggregates"))
             }
         };
         scope.close();

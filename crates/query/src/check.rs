@@ -4,9 +4,9 @@ use std::cmp::Ordering;
 
 use lightcone_types::AlgebraicType;
 
-use crate::ast::{ColumnName, Expression, ExpressionId, Expressions, Literal, Select};
-use crate::condition::{ColumnAt, Condition, Constant, Node, NodeId, SenderAs};
-use crate::error::SqlError;
+use crate::ast::{ColumnName, Expression, ExpressionId, Expressions, Select, Value, ValueKind};
+use crate::condition::{ColumnAt, Condition, Constant, Node, NodeId, SenderAs, Test};
+use crate::error::{Result, SqlError};
 use crate::lexer::Comparison;
 use crate::literal;
 use crate::scalar::Scalar;
@@ -20,7 +20,7 @@ pub(crate) fn unexpected(expected: &AlgebraicType, inferred: &AlgebraicType) -> 
     }
 }
 
-fn expect_equal(actual: &AlgebraicType, expected: &AlgebraicType) -> Result<(), SqlError> {
+fn expect_equal(actual: &AlgebraicType, expected: &AlgebraicType) -> Result<()> {
     if actual == expected {
         Ok(())
     } else {
@@ -28,7 +28,7 @@ fn expect_equal(actual: &AlgebraicType, expected: &AlgebraicType) -> Result<(), 
     }
 }
 
-fn comparable(operator: Comparison, ty: &AlgebraicType) -> Result<Scalar, SqlError> {
+fn comparable(operator: Comparison, ty: &AlgebraicType) -> Result<Scalar> {
     Scalar::of(ty).ok_or_else(|| SqlError::InvalidOperator {
         operator: operator.as_str(),
         ty: ty.type_name(),
@@ -40,7 +40,7 @@ pub(crate) fn check_join(
     scope: &Scope,
     left: &ColumnName,
     right: &ColumnName,
-) -> Result<(ColumnAt, ColumnAt, Scalar), SqlError> {
+) -> Result<(ColumnAt, ColumnAt, Scalar)> {
     let (left, right) = (scope.column(left)?, scope.column(right)?);
     if left.at.relation == right.at.relation {
         return Err(SqlError::NonInnerJoin);
@@ -78,8 +78,7 @@ pub(crate) struct CheckedSubquery {
 }
 
 /// Checks a subquery, and adds its relations to the scope.
-pub(crate) type CheckSubquery<'c> =
-    dyn FnMut(&Select, &mut Scope) -> Result<CheckedSubquery, SqlError> + 'c;
+pub(crate) type CheckSubquery<'c> = dyn FnMut(&Select, &mut Scope) -> Result<CheckedSubquery> + 'c;
 
 struct Checker<'a, 'c> {
     scope: &'a mut Scope,
@@ -92,10 +91,7 @@ struct Checker<'a, 'c> {
 }
 
 /// Checks a condition without subqueries. `:sender` stays a parameter.
-pub(crate) fn check_condition(
-    expressions: &Expressions,
-    scope: &mut Scope,
-) -> Result<Condition, SqlError> {
+pub(crate) fn check_condition(expressions: &Expressions, scope: &mut Scope) -> Result<Condition> {
     check_with_subqueries(expressions, scope, &mut |_, _| {
         Err(SqlError::Subquery("subqueries stand in WHERE"))
     })
@@ -106,7 +102,7 @@ pub(crate) fn check_with_subqueries(
     expressions: &Expressions,
     scope: &mut Scope,
     check_subquery: &mut CheckSubquery<'_>,
-) -> Result<Condition, SqlError> {
+) -> Result<Condition> {
     let mut checker = Checker {
         scope,
         check_subquery,
@@ -147,10 +143,14 @@ impl<'a> Checker<'a, '_> {
         self.condition.push(node)
     }
 
-    fn expression(&mut self, expression: &'a Expression) -> Result<Typed<'a>, SqlError> {
+    fn expression(&mut self, expression: &'a Expression) -> Result<Typed<'a>> {
         let node = match expression {
-            Expression::Literal(Literal::Text(text)) => return Ok(Typed::Text(text)),
-            Expression::Literal(Literal::Bool(value)) => return Ok(Typed::Bool(*value)),
+            Expression::Literal(Value { kind, text }) => {
+                return Ok(match kind {
+                    ValueKind::Bool => Typed::Bool(text == "TRUE"),
+                    _ => Typed::Text(text),
+                })
+            }
             Expression::Sender => return Ok(Typed::Sender),
             Expression::Column(name) => {
                 return self
@@ -185,7 +185,7 @@ impl<'a> Checker<'a, '_> {
     ///
     /// Where a row may be missing, a comparison may be neither true nor false. Then so is `IN`: nothing follows from it, nor
     /// from `NOT IN`. What is negated counts as true unless it is false.
-    fn is_in(&mut self, left: ExpressionId, select: &Select) -> Result<Node, SqlError> {
+    fn is_in(&mut self, left: ExpressionId, select: &Select) -> Result<Node> {
         let mut subquery = (self.check_subquery)(select, self.scope)?;
         let Some(column) = subquery.column else {
             return Err(SqlError::Subquery(
@@ -218,7 +218,7 @@ impl<'a> Checker<'a, '_> {
         Ok(node)
     }
 
-    fn like(&self, column: ExpressionId, pattern: &str) -> Result<Node, SqlError> {
+    fn like(&self, column: ExpressionId, pattern: &str) -> Result<Node> {
         match self.typed(column) {
             Typed::Column(column) if *self.scope.type_at(column) == AlgebraicType::String => {
                 Ok(Node::Like {
@@ -234,7 +234,7 @@ impl<'a> Checker<'a, '_> {
     }
 
     /// Only an option may have no value. An option without a value is one byte.
-    fn is_null(&self, column: ExpressionId) -> Result<Node, SqlError> {
+    fn is_null(&self, column: ExpressionId) -> Result<Node> {
         let Typed::Column(column) = self.typed(column) else {
             return Ok(Node::Constant(false));
         };
@@ -243,18 +243,13 @@ impl<'a> Checker<'a, '_> {
             return Ok(Node::IsNull { column, is_option });
         }
         Ok(match is_option {
-            true => Node::ColumnConstant {
-                column,
-                scalar: Scalar::BOOL,
-                comparison: Comparison::Equal,
-                constant: Constant::Value([1].into()),
-            },
+            true => is_true(column),
             false => Node::Constant(false),
         })
     }
 
     /// The node of an expression that must be a Bool.
-    fn truth(&mut self, id: ExpressionId) -> Result<NodeId, SqlError> {
+    fn truth(&mut self, id: ExpressionId) -> Result<NodeId> {
         let side = self.with_type(self.typed(id), &AlgebraicType::Bool)?;
         Ok(self.truth_of_side(side))
     }
@@ -265,17 +260,12 @@ impl<'a> Checker<'a, '_> {
             Side::Constant(constant) => {
                 self.push(Node::Constant(constant == Constant::Value([1].into())))
             }
-            Side::Column(column) => self.push(Node::ColumnConstant {
-                column,
-                scalar: Scalar::BOOL,
-                comparison: Comparison::Equal,
-                constant: Constant::Value([1].into()),
-            }),
+            Side::Column(column) => self.push(is_true(column)),
         }
     }
 
     /// The type an expression has without any expectation.
-    fn own_type(&self, typed: Typed<'_>) -> Result<AlgebraicType, SqlError> {
+    fn own_type(&self, typed: Typed<'_>) -> Result<AlgebraicType> {
         match typed {
             Typed::Text(_) => Err(SqlError::UntypedLiteral),
             Typed::Bool(_) | Typed::Truth(_) => Ok(AlgebraicType::Bool),
@@ -285,7 +275,7 @@ impl<'a> Checker<'a, '_> {
     }
 
     /// An expression where a value of type `expected` belongs.
-    fn with_type(&self, typed: Typed<'_>, expected: &AlgebraicType) -> Result<Side, SqlError> {
+    fn with_type(&self, typed: Typed<'_>, expected: &AlgebraicType) -> Result<Side> {
         match typed {
             Typed::Text(text) => match literal::encode(text, expected) {
                 Some(bsatn) => Ok(Side::Constant(Constant::Value(bsatn.into()))),
@@ -324,34 +314,24 @@ impl<'a> Checker<'a, '_> {
         comparison: Comparison,
         left: Typed<'_>,
         right: Typed<'_>,
-    ) -> Result<NodeId, SqlError> {
+    ) -> Result<NodeId> {
         let left_is_constant = matches!(left, Typed::Text(_) | Typed::Bool(_) | Typed::Sender);
         let ty = self.own_type(if left_is_constant { right } else { left })?;
         let left = self.with_type(left, &ty)?;
         let right = self.with_type(right, &ty)?;
-        let scalar = comparable(comparison, &ty)?;
+        let test = Test {
+            scalar: comparable(comparison, &ty)?,
+            comparison,
+        };
         let node = match (left, right) {
-            (Side::Constant(left), Side::Constant(right)) => {
-                compare_constants(comparison, scalar, left, right)
+            (Side::Constant(left), Side::Constant(right)) => compare_constants(test, left, right),
+            (Side::Column(column), Side::Constant(constant)) => {
+                Node::ColumnConstant(column, test, constant)
             }
-            (Side::Column(column), Side::Constant(constant)) => Node::ColumnConstant {
-                column,
-                scalar,
-                comparison,
-                constant,
-            },
-            (Side::Constant(constant), Side::Column(column)) => Node::ColumnConstant {
-                column,
-                scalar,
-                comparison: comparison.flipped(),
-                constant,
-            },
-            (Side::Column(left), Side::Column(right)) => Node::Columns {
-                left,
-                right,
-                scalar,
-                comparison,
-            },
+            (Side::Constant(constant), Side::Column(column)) => {
+                Node::ColumnConstant(column, test.flipped(), constant)
+            }
+            (Side::Column(left), Side::Column(right)) => Node::Columns(left, right, test),
             // Of a row that is not there, a condition is neither true nor false.
             _ if self.scope.has_optional() => {
                 return Err(SqlError::Inconsistent(
@@ -367,35 +347,20 @@ impl<'a> Checker<'a, '_> {
     }
 }
 
+/// A Bool column is true; of an option, that it has no value.
+fn is_true(column: ColumnAt) -> Node {
+    let one = Constant::Value([1].into());
+    Node::ColumnConstant(column, Test::equal(Scalar::BOOL), one)
+}
+
 /// Two constants of one type.
-fn compare_constants(
-    comparison: Comparison,
-    scalar: Scalar,
-    left: Constant,
-    right: Constant,
-) -> Node {
+fn compare_constants(test: Test, left: Constant, right: Constant) -> Node {
+    use Constant::{Sender, Value};
     match (left, right) {
-        (Constant::Value(left), Constant::Value(right)) => {
-            let ordering = scalar
-                .compare(&left, &right)
-                .expect("both are values of the type");
-            Node::Constant(comparison.holds(ordering))
-        }
+        (Value(left), Value(right)) => test.holds(&left, &right),
         // Of one type, so in one form.
-        (Constant::Sender(_), Constant::Sender(_)) => {
-            Node::Constant(comparison.holds(Ordering::Equal))
-        }
-        (Constant::Sender(form), Constant::Value(constant)) => Node::SenderConstant {
-            form,
-            scalar,
-            comparison,
-            constant,
-        },
-        (Constant::Value(constant), Constant::Sender(form)) => Node::SenderConstant {
-            form,
-            scalar,
-            comparison: comparison.flipped(),
-            constant,
-        },
+        (Sender(_), Sender(_)) => Node::Constant(test.comparison.holds(Ordering::Equal)),
+        (Sender(form), Value(constant)) => Node::SenderConstant(form, test, constant),
+        (Value(constant), Sender(form)) => Node::SenderConstant(form, test.flipped(), constant),
     }
 }

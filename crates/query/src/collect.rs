@@ -5,7 +5,7 @@ mod keyed_hash;
 mod memory;
 
 use std::cmp::Ordering;
-use std::collections::{BTreeSet, BinaryHeap, HashSet};
+use std::collections::{BTreeSet, HashSet};
 
 use lightcone_table::RowLayout;
 
@@ -47,9 +47,12 @@ impl Seen {
 }
 
 /// A row behind its key, in one piece.
+#[derive(PartialEq, Eq)]
 struct KeyedRow {
     bytes: Box<[u8]>,
     key_bytes: usize,
+    /// Tells equal rows apart.
+    number: u64,
 }
 
 impl KeyedRow {
@@ -63,14 +66,6 @@ impl KeyedRow {
     }
 }
 
-impl PartialEq for KeyedRow {
-    fn eq(&self, other: &KeyedRow) -> bool {
-        self.parts() == other.parts()
-    }
-}
-
-impl Eq for KeyedRow {}
-
 impl PartialOrd for KeyedRow {
     fn partial_cmp(&self, other: &KeyedRow) -> Option<Ordering> {
         Some(self.cmp(other))
@@ -79,78 +74,27 @@ impl PartialOrd for KeyedRow {
 
 impl Ord for KeyedRow {
     fn cmp(&self, other: &KeyedRow) -> Ordering {
-        self.parts().cmp(&other.parts())
+        let order = self.parts().cmp(&other.parts());
+        order.then(self.number.cmp(&other.number))
     }
 }
 
 /// Rows to be sorted: as many as are wanted in the end.
 #[derive(Default)]
 pub(crate) struct Sorter {
-    kept: Kept,
+    /// Those that may be wanted.
+    kept: BTreeSet<KeyedRow>,
     sorted: Vec<KeyedRow>,
-}
-
-/// Those that may be wanted.
-enum Kept {
-    /// With the last of them on top.
-    All(BinaryHeap<KeyedRow>),
-    /// Equal rows once.
-    Different(BTreeSet<KeyedRow>),
-}
-
-impl Default for Kept {
-    fn default() -> Kept {
-        Kept::All(BinaryHeap::new())
-    }
-}
-
-impl Kept {
-    fn len(&self) -> usize {
-        match self {
-            Kept::All(kept) => kept.len(),
-            Kept::Different(kept) => kept.len(),
-        }
-    }
-
-    fn last(&self) -> Option<&KeyedRow> {
-        match self {
-            Kept::All(kept) => kept.peek(),
-            Kept::Different(kept) => kept.last(),
-        }
-    }
-
-    fn pop_last(&mut self) -> Option<KeyedRow> {
-        match self {
-            Kept::All(kept) => kept.pop(),
-            Kept::Different(kept) => kept.pop_last(),
-        }
-    }
-
-    /// False: an equal row is there, and is to stay the only one.
-    fn push(&mut self, row: KeyedRow) -> bool {
-        match self {
-            Kept::Different(kept) => kept.insert(row),
-            Kept::All(kept) => {
-                kept.push(row);
-                true
-            }
-        }
-    }
-
-    fn into_sorted(self) -> Vec<KeyedRow> {
-        match self {
-            Kept::All(kept) => kept.into_sorted_vec(),
-            Kept::Different(kept) => kept.into_iter().collect(),
-        }
-    }
+    /// Equal rows come once.
+    is_of_different_rows: bool,
+    count: u64,
 }
 
 impl Sorter {
-    /// Equal rows come once.
-    pub fn of_different_rows() -> Sorter {
+    pub fn new(is_of_different_rows: bool) -> Sorter {
         Sorter {
-            kept: Kept::Different(BTreeSet::new()),
-            sorted: Vec::new(),
+            is_of_different_rows,
+            ..Sorter::default()
         }
     }
 
@@ -167,12 +111,14 @@ impl Sorter {
         if is_full && !self.kept.last().is_some_and(is_wanted) {
             return Ok(());
         }
+        self.count += u64::from(!self.is_of_different_rows);
         let kept = KeyedRow {
             bytes: [key, row].concat().into(),
             key_bytes: key.len(),
+            number: self.count,
         };
         let bytes = kept.memory_bytes();
-        if !self.kept.push(kept) {
+        if !self.kept.insert(kept) {
             return Ok(());
         }
         if is_full {
@@ -200,7 +146,7 @@ impl Sorter {
     /// The row at a position of the order. After the first look no more rows come.
     pub fn row(&mut self, position: usize) -> Option<&[u8]> {
         if self.sorted.is_empty() {
-            self.sorted = std::mem::take(&mut self.kept).into_sorted();
+            self.sorted = std::mem::take(&mut self.kept).into_iter().collect();
         }
         let kept = self.sorted.get(position)?;
         Some(kept.parts().1)

@@ -63,31 +63,49 @@ impl Constant {
     }
 }
 
+/// How values of a type are compared.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Test {
+    pub scalar: Scalar,
+    pub comparison: Comparison,
+}
+
+impl Test {
+    pub fn equal(scalar: Scalar) -> Test {
+        let comparison = Comparison::Equal;
+        Test { scalar, comparison }
+    }
+
+    /// With the operands exchanged.
+    pub fn flipped(self) -> Test {
+        Test {
+            comparison: self.comparison.flipped(),
+            ..self
+        }
+    }
+
+    /// Does it hold of two values of the type?
+    pub fn holds(self, left: &[u8], right: &[u8]) -> Node {
+        let ordering = self.scalar.compare(left, right);
+        let ordering = ordering.expect("both are values of the type");
+        Node::Constant(self.comparison.holds(ordering))
+    }
+
+    pub fn is_equal(self) -> bool {
+        self.comparison == Comparison::Equal
+    }
+}
+
 /// Something that is true or false of a row of each relation.
 #[derive(Clone, Debug)]
 pub(crate) enum Node {
     Constant(bool),
-    /// The column compared with a constant of its type.
-    ColumnConstant {
-        column: ColumnAt,
-        scalar: Scalar,
-        comparison: Comparison,
-        constant: Constant,
-    },
+    /// A column compared with a constant of its type.
+    ColumnConstant(ColumnAt, Test, Constant),
     /// `:sender` compared with a value in BSATN.
-    SenderConstant {
-        form: SenderAs,
-        scalar: Scalar,
-        comparison: Comparison,
-        constant: Box<[u8]>,
-    },
+    SenderConstant(SenderAs, Test, Box<[u8]>),
     /// Two columns of one type.
-    Columns {
-        left: ColumnAt,
-        right: ColumnAt,
-        scalar: Scalar,
-        comparison: Comparison,
-    },
+    Columns(ColumnAt, ColumnAt, Test),
     /// A String column is like a pattern.
     Like {
         column: ColumnAt,
@@ -125,50 +143,48 @@ impl Node {
     /// The columns it reads itself.
     pub fn columns(&self) -> [Option<ColumnAt>; 2] {
         match self {
-            Node::ColumnConstant { column, .. }
+            Node::ColumnConstant(column, ..)
             | Node::Like { column, .. }
             | Node::IsNull { column, .. } => [Some(*column), None],
-            Node::Columns { left, right, .. } => [Some(*left), Some(*right)],
+            Node::Columns(left, right, _) => [Some(*left), Some(*right)],
             _ => [None, None],
+        }
+    }
+
+    /// The columns that it says are equal.
+    pub fn equal_columns(&self) -> Option<[ColumnAt; 2]> {
+        match self {
+            Node::Columns(left, right, test) if test.is_equal() => Some([*left, *right]),
+            _ => None,
+        }
+    }
+
+    /// The column that it says has a value, and that. Equal values of a column have equal bytes, but for floats, which are left out.
+    pub fn equal_value(&self) -> Option<(ColumnAt, &Constant)> {
+        match self {
+            Node::ColumnConstant(column, test, constant)
+                if test.is_equal() && !test.scalar.is_float() =>
+            {
+                Some((*column, constant))
+            }
+            _ => None,
         }
     }
 
     fn reads_sender(&self) -> bool {
         matches!(
             self,
-            Node::SenderConstant { .. }
-                | Node::ColumnConstant {
-                    constant: Constant::Sender(_),
-                    ..
-                }
+            Node::SenderConstant(..) | Node::ColumnConstant(_, _, Constant::Sender(_))
         )
     }
 
     /// The same for one caller.
     fn bind(&self, sender: &Identity) -> Node {
         match self {
-            Node::ColumnConstant {
-                column,
-                scalar,
-                comparison,
-                constant: Constant::Sender(form),
-            } => Node::ColumnConstant {
-                column: *column,
-                scalar: *scalar,
-                comparison: *comparison,
-                constant: Constant::Value(form.bsatn(sender)),
-            },
-            Node::SenderConstant {
-                form,
-                scalar,
-                comparison,
-                constant,
-            } => {
-                let ordering = scalar
-                    .compare(&form.bsatn(sender), constant)
-                    .expect("both are values of the type");
-                Node::Constant(comparison.holds(ordering))
+            Node::ColumnConstant(column, test, Constant::Sender(form)) => {
+                Node::ColumnConstant(*column, *test, Constant::Value(form.bsatn(sender)))
             }
+            Node::SenderConstant(form, test, constant) => test.holds(&form.bsatn(sender), constant),
             other => other.clone(),
         }
     }
@@ -186,12 +202,12 @@ impl Node {
     pub fn with(&self, operand: impl Fn(NodeId) -> NodeId, relation: impl Fn(u16) -> u16) -> Node {
         let mut node = self.clone();
         match &mut node {
-            Node::ColumnConstant { column, .. }
+            Node::ColumnConstant(column, ..)
             | Node::Like { column, .. }
             | Node::IsNull { column, .. } => {
                 column.relation = relation(column.relation);
             }
-            Node::Columns { left, right, .. } => {
+            Node::Columns(left, right, _) => {
                 left.relation = relation(left.relation);
                 right.relation = relation(right.relation);
             }
@@ -205,7 +221,7 @@ impl Node {
                 *right = operand(*right);
             }
             Node::Not(inner) => *inner = operand(*inner),
-            Node::Constant(_) | Node::SenderConstant { .. } => {}
+            Node::Constant(_) | Node::SenderConstant(..) => {}
         }
         node
     }
@@ -216,8 +232,7 @@ pub(crate) struct ConstantConjunct<'c> {
     /// Position among the conjuncts.
     pub position: usize,
     pub column: ColumnAt,
-    pub scalar: Scalar,
-    pub comparison: Comparison,
+    pub test: Test,
     pub constant: &'c Constant,
     /// No other encoding is equal: that is so of all values but the zeros of floats.
     pub is_bytewise: bool,
@@ -284,23 +299,15 @@ impl Condition {
     /// Adds a value that a column must have too: the first of the conjuncts, as it is the one to find rows by.
     pub fn add_value(&mut self, column: ColumnAt, scalar: Scalar, constant: Constant) {
         self.conjuncts.insert(0, self.nodes.len() as NodeId);
-        self.nodes.push(Node::ColumnConstant {
-            column,
-            scalar,
-            comparison: Comparison::Equal,
-            constant,
-        });
+        let node = Node::ColumnConstant(column, Test::equal(scalar), constant);
+        self.nodes.push(node);
     }
 
     /// Adds a comparison of two columns that must hold too.
     pub fn add_equality(&mut self, left: ColumnAt, right: ColumnAt, scalar: Scalar) {
         self.conjuncts.push(self.nodes.len() as NodeId);
-        self.nodes.push(Node::Columns {
-            left,
-            right,
-            scalar,
-            comparison: Comparison::Equal,
-        });
+        let node = Node::Columns(left, right, Test::equal(scalar));
+        self.nodes.push(node);
     }
 
     /// Takes in the nodes of another condition, whose relations are called differently here. Gives its conjuncts, which need
@@ -364,11 +371,8 @@ impl Condition {
     /// Bytes of memory.
     pub fn memory_bytes(&self) -> usize {
         let of_constant = |node: &Node| match node {
-            Node::ColumnConstant {
-                constant: Constant::Value(value),
-                ..
-            } => value.len(),
-            Node::SenderConstant { constant, .. } => constant.len(),
+            Node::ColumnConstant(_, _, Constant::Value(value))
+            | Node::SenderConstant(_, _, value) => value.len(),
             Node::Like { pattern, .. } => pattern.len(),
             _ => 0,
         };
@@ -384,25 +388,17 @@ impl Condition {
         &'c self,
         conjuncts: &'c [NodeId],
     ) -> impl Iterator<Item = ConstantConjunct<'c>> {
-        conjuncts
-            .iter()
-            .enumerate()
-            .filter_map(|(position, id)| match &self.nodes[*id as usize] {
-                Node::ColumnConstant {
-                    column,
-                    scalar,
-                    comparison,
-                    constant,
-                } => Some(ConstantConjunct {
-                    position,
-                    column: *column,
-                    scalar: *scalar,
-                    comparison: *comparison,
-                    constant,
-                    is_bytewise: !is_float_zero(*scalar, constant),
-                }),
-                _ => None,
-            })
+        let conjuncts = conjuncts.iter().enumerate();
+        conjuncts.filter_map(|(position, id)| match &self.nodes[*id as usize] {
+            Node::ColumnConstant(column, test, constant) => Some(ConstantConjunct {
+                position,
+                column: *column,
+                test: *test,
+                constant,
+                is_bytewise: !is_float_zero(test.scalar, constant),
+            }),
+            _ => None,
+        })
     }
 
     /// `column = constant` conjuncts. A float zero is left out, as the two zeros are equal and encoded differently.
@@ -416,7 +412,7 @@ impl Condition {
         conjuncts: &'c [NodeId],
     ) -> impl Iterator<Item = ConstantConjunct<'c>> {
         self.constants_of(conjuncts)
-            .filter(|c| c.comparison == Comparison::Equal && c.is_bytewise)
+            .filter(|c| c.test.is_equal() && c.is_bytewise)
     }
 
     /// Calls `visit` with a node and all that it is made of.

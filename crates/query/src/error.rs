@@ -18,6 +18,9 @@ pub const SUBQUERY_DEPTH_MAX: usize = 8;
 /// A query has at most so many subqueries.
 pub const SUBQUERIES_MAX: usize = 64;
 
+/// What a text is, unless it is refused.
+pub(crate) type Result<T, E = SqlError> = std::result::Result<T, E>;
+
 /// Why a query text was refused. `Display` is the text that the client gets (08 §7).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -160,6 +163,12 @@ pub enum SqlError {
 }
 
 impl SqlError {
+    /// A text is longer than any may be.
+    pub fn too_long(text: &str) -> SqlError {
+        let prefix = text.chars().take(120).collect();
+        SqlError::TooLong { prefix }
+    }
+
     /// It is refused in every language that has it: for its size, or as a value that the column cannot have.
     pub fn is_final(&self) -> bool {
         match self {
@@ -171,14 +180,6 @@ impl SqlError {
             | SqlError::RulesMultiply { .. }
             | SqlError::TooManyRelations => true,
             _ => false,
-        }
-    }
-
-    /// The message of a `SubscriptionError`: this text and the query it is about (08 §7.1).
-    pub fn to_subscription_message(&self, sql: &str) -> String {
-        match self {
-            SqlError::EmptySubscription => self.to_string(),
-            _ => format!("{self}, executing: `{sql}`"),
         }
     }
 }

@@ -13,7 +13,6 @@ use crate::admission::probe_index;
 use crate::condition::{
     ColumnAt, Condition, Constant, ConstantConjunct, Node, NodeId, Subquery, SubqueryId,
 };
-use crate::lexer::Comparison;
 use crate::planner::{leading_subquery, PlanInput, Samples};
 use crate::query::{Fragment, JoinOn, Query};
 use crate::select_plan::{Projection, SelectPlan};
@@ -79,8 +78,7 @@ impl Query {
         if !fragment.rules.is_empty() {
             return 0;
         }
-        let views = fragment.tables.iter().map(|table| tables.table(table.id));
-        let Some(views) = views.collect::<Option<Vec<_>>>() else {
+        let Some(views) = fragment.read(tables) else {
             return 0;
         };
         let condition = fragment.condition.bind(sender);
@@ -133,7 +131,7 @@ impl Estimating<'_> {
         let others = subqueries.filter(|number| Some(*number) != leading);
         others.fold(filtered.scanned, |scanned, number| {
             let found = self.subquery(number);
-            let looked_up = match is_looked_through(self.condition, number) {
+            let looked_up = match self.is_looked_through(number) {
                 true => filtered.rows.saturating_mul(found.rows.max(1)),
                 false => filtered.rows,
             };
@@ -147,10 +145,41 @@ impl Estimating<'_> {
         estimate_relation(terms, relation as u16, self.views[relation], self.limit)
     }
 
+    /// One more relation on the right side.
     fn join(&mut self, left: Estimate, relation: usize, terms: &Terms<'_>) -> Estimate {
-        let (table, limit) = (self.views[relation], self.limit);
-        let right = || estimate_relation(terms, relation as u16, table, limit);
-        estimate_join(self.fragment, relation, table, left, right, self.samples)
+        let table = self.views[relation];
+        let is_here = |on: &&JoinOn| {
+            let last = on.left.relation.max(on.right.relation);
+            usize::from(last) == relation
+        };
+        let on = self.fragment.joins.iter().find(is_here);
+        let own = on.map(|on| match usize::from(on.left.relation) == relation {
+            true => on.left,
+            false => on.right,
+        });
+        match own.and_then(|own| probe_index(self.fragment, own)) {
+            Some(index) => {
+                let rows = match table.schema.indexes[index].unique {
+                    true => left.rows,
+                    false => left
+                        .rows
+                        .saturating_mul(found_by_key(table, index, self.samples)),
+                };
+                Estimate {
+                    rows,
+                    scanned: left.scanned.saturating_add(rows),
+                }
+            }
+            None => {
+                let right = self.relation(relation, terms);
+                let rows = left.rows.saturating_mul(right.rows);
+                let scanned = left.scanned.saturating_add(right.scanned);
+                Estimate {
+                    rows,
+                    scanned: scanned.saturating_add(rows),
+                }
+            }
+        }
     }
 
     fn subquery(&mut self, number: usize) -> Estimate {
@@ -166,8 +195,7 @@ impl Estimating<'_> {
     fn led(&mut self, relation: usize, terms: &Terms<'_>) -> Option<(usize, Estimate)> {
         let table = self.views[relation];
         let mut numbers = 0..self.condition.subqueries.len();
-        numbers
-            .find(|number| leads_to(self.fragment, self.condition, *number, relation).is_some())?;
+        numbers.find(|number| self.leads_to(*number, relation).is_some())?;
         let planned = PlanInput {
             fragment: self.fragment,
             condition: self.condition,
@@ -175,7 +203,7 @@ impl Estimating<'_> {
             matches_wanted: self.matches_wanted,
         };
         let number = usize::from(leading_subquery(planned, self.samples)?);
-        let index = leads_to(self.fragment, self.condition, number, relation)?;
+        let index = self.leads_to(number, relation)?;
         let found = self.subquery(number);
         let rows = match table.schema.indexes[index].unique {
             true => found.rows,
@@ -191,51 +219,49 @@ impl Estimating<'_> {
         let is_filtered = terms.relations.iter().any(is_own);
         Some((number, if is_filtered { led.filtered() } else { led }))
     }
-}
 
-/// The index by which a subquery leads to the rows of a relation: it must have a match, and reads of what is around it only columns
-/// that its own must equal.
-fn leads_to(
-    fragment: &Fragment,
-    condition: &Condition,
-    number: usize,
-    relation: usize,
-) -> Option<usize> {
-    let is_it = |id: &NodeId| match condition.nodes[*id as usize] {
-        Node::Exists { subquery, .. } => usize::from(subquery) == number,
-        _ => false,
-    };
-    let is_inside = |inner: &Subquery| inner.parent.is_some_and(|at| usize::from(at) == number);
-    if !condition.conjuncts.iter().any(is_it)
-        || condition.subqueries.iter().any(is_inside)
-        || !fragment.outer.is_empty()
-    {
-        return None;
+    /// The index by which a subquery leads to the rows of a relation: it must have a match, and reads of what is around it only columns
+    /// that its own must equal.
+    fn leads_to(&self, number: usize, relation: usize) -> Option<usize> {
+        let condition = self.condition;
+        let is_it = |id: &NodeId| match condition.nodes[*id as usize] {
+            Node::Exists { subquery, .. } => usize::from(subquery) == number,
+            _ => false,
+        };
+        let is_inside = |inner: &Subquery| inner.parent.is_some_and(|at| usize::from(at) == number);
+        if !condition.conjuncts.iter().any(is_it)
+            || condition.subqueries.iter().any(is_inside)
+            || !self.fragment.outer.is_empty()
+        {
+            return None;
+        }
+        let subquery = &condition.subqueries[number];
+        let is_around = |relation: &u16| !subquery.relations.contains(relation);
+        let links = condition.links(number as SubqueryId);
+        let around =
+            |ends: &[ColumnAt; 2]| ends.iter().copied().find(|end| is_around(&end.relation));
+        let reads_around = |id: &&NodeId| condition.relations_of(**id).iter().any(is_around);
+        let reading = subquery.conjuncts.iter().filter(reads_around).count();
+        if reading != links.iter().filter_map(around).count() {
+            return None;
+        }
+        let mut ends = links.iter().filter_map(around);
+        ends.find_map(|end| match usize::from(end.relation) == relation {
+            true => probe_index(self.fragment, end),
+            false => None,
+        })
     }
-    let subquery = &condition.subqueries[number];
-    let is_around = |relation: &u16| !subquery.relations.contains(relation);
-    let links = condition.links(number as SubqueryId);
-    let around = |ends: &[ColumnAt; 2]| ends.iter().copied().find(|end| is_around(&end.relation));
-    let reads_around = |id: &&NodeId| condition.relations_of(**id).iter().any(is_around);
-    let reading = subquery.conjuncts.iter().filter(reads_around).count();
-    if reading != links.iter().filter_map(around).count() {
-        return None;
-    }
-    let mut ends = links.iter().filter_map(around);
-    ends.find_map(|end| match usize::from(end.relation) == relation {
-        true => probe_index(fragment, end),
-        false => None,
-    })
-}
 
-/// Does a subquery compare its rows with those around it otherwise than by equal columns?
-fn is_looked_through(condition: &Condition, number: usize) -> bool {
-    let subquery = &condition.subqueries[number];
-    let is_around = |relation: &u16| !subquery.relations.contains(relation);
-    let leads_in = |ends: &[ColumnAt; 2]| ends.iter().any(|end| is_around(&end.relation));
-    let mut conjuncts = subquery.conjuncts.iter();
-    let reads_around = conjuncts.any(|id| condition.relations_of(*id).iter().any(is_around));
-    reads_around && !condition.links(number as SubqueryId).iter().any(leads_in)
+    /// Does a subquery compare its rows with those around it otherwise than by equal columns?
+    fn is_looked_through(&self, number: usize) -> bool {
+        let condition = self.condition;
+        let subquery = &condition.subqueries[number];
+        let is_around = |relation: &u16| !subquery.relations.contains(relation);
+        let leads_in = |ends: &[ColumnAt; 2]| ends.iter().any(|end| is_around(&end.relation));
+        let mut conjuncts = subquery.conjuncts.iter();
+        let reads_around = conjuncts.any(|id| condition.relations_of(*id).iter().any(is_around));
+        reads_around && !condition.links(number as SubqueryId).iter().any(leads_in)
+    }
 }
 
 impl SelectPlan {
@@ -278,7 +304,7 @@ impl<'c> Terms<'c> {
         let value = |constant: ConstantConjunct<'c>| match constant.constant {
             Constant::Value(value)
                 if constant.column.relation == relation
-                    && constant.comparison == Comparison::Equal
+                    && constant.test.is_equal()
                     && constant.is_bytewise =>
             {
                 Some((constant.column.column, &value[..]))
@@ -359,58 +385,5 @@ fn found_by_key(table: &TableView, position: usize, samples: &mut Samples) -> u6
     match table.schema.indexes[position].unique {
         true => table.rows().row_count().min(1),
         false => samples.rows_per_key(table, position) as u64,
-    }
-}
-
-/// One more relation on the right side.
-fn estimate_join(
-    fragment: &Fragment,
-    relation: usize,
-    table: &TableView,
-    left: Estimate,
-    right: impl Fn() -> Estimate,
-    samples: &mut Samples,
-) -> Estimate {
-    let is_here = |on: &&JoinOn| {
-        let last = on.left.relation.max(on.right.relation);
-        usize::from(last) == relation
-    };
-    let on = fragment.joins.iter().find(is_here);
-    let own = on.map(|on| match usize::from(on.left.relation) == relation {
-        true => on.left,
-        false => on.right,
-    });
-    let Some(own) = own else {
-        let right = right();
-        return nested(left, right, left.rows.saturating_mul(right.rows));
-    };
-    match probe_index(fragment, own) {
-        Some(index) if table.schema.indexes[index].unique => Estimate {
-            rows: left.rows,
-            scanned: left.scanned.saturating_add(left.rows),
-        },
-        Some(index) => {
-            let rows = left
-                .rows
-                .saturating_mul(found_by_key(table, index, samples));
-            Estimate {
-                rows,
-                scanned: left.scanned.saturating_add(rows),
-            }
-        }
-        None => {
-            let right = right();
-            nested(left, right, left.rows.saturating_mul(right.rows))
-        }
-    }
-}
-
-fn nested(left: Estimate, right: Estimate, rows: u64) -> Estimate {
-    Estimate {
-        rows,
-        scanned: left
-            .scanned
-            .saturating_add(right.scanned)
-            .saturating_add(rows),
     }
 }

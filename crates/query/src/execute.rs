@@ -52,6 +52,13 @@ pub struct Execution {
     memory_bytes_max: usize,
 }
 
+/// What a piece of work is given.
+struct Pass<'p> {
+    strategy: &'p Strategy,
+    tables: &'p [&'p TableView],
+    steps: &'p mut usize,
+}
+
 impl Execution {
     /// Plans the evaluation. `tables` are those of the fragment's relations, in their order. `matches_wanted` are enough, if not
     /// all of them are needed.
@@ -108,40 +115,36 @@ impl Execution {
             let depth = self.depth;
             let step = &strategy.steps[depth];
             let state = &mut self.loops[depth];
-            let Some(&id) = state.ids.get(state.at) else {
-                if !state.is_exhausted {
+            let pass = &mut Pass {
+                strategy: &strategy,
+                tables,
+                steps,
+            };
+            let is_match = match state.ids.get(state.at) {
+                Some(_) if step.is_plain_end => match self.visit_all(step, pass, &mut visit) {
+                    true => false,
+                    false => return Ok(Progress::Stopped),
+                },
+                Some(&id) => {
+                    state.at += 1;
+                    self.ids[usize::from(step.relation)] = Some(id);
+                    self.joins(step, id, pass) && self.take(step, pass)
+                }
+                None if state.is_exhausted => self.leave(step, pass),
+                None => {
                     let refilled = self.refill(step, tables, steps);
                     let counted = refilled.and_then(|()| self.count_memory(depth));
-                    if let (Err(error), false) =
-                        (counted, counted.is_err() && self.gives_up_leading(tables))
-                    {
-                        return Err(error);
+                    match counted {
+                        Err(error) if !self.gives_up_leading(tables) => return Err(error),
+                        _ => false,
                     }
-                } else if !self.leave(&strategy, step, tables, steps, &mut visit) {
-                    return Ok(Progress::Stopped);
                 }
-                continue;
             };
-            if step.is_plain_end {
-                if !self.visit_all(step, tables, steps, &mut visit) {
+            if is_match {
+                self.is_value_visited = true;
+                if !visit(&Match::new(tables, &self.ids)) {
                     return Ok(Progress::Stopped);
                 }
-                continue;
-            }
-            state.at += 1;
-            self.ids[usize::from(step.relation)] = Some(id);
-            let tuple = Match::new(tables, &self.ids);
-            if let Some(joined) = &step.joined {
-                let row_bytes = tables[usize::from(step.relation)].row(id).len();
-                spend(steps, joined.steps(row_bytes));
-                if !joined.matches_tuple(&tuple) {
-                    continue;
-                }
-            }
-            let state = &mut self.loops[depth];
-            state.read.found += 1;
-            if !self.take(&strategy, step, tables, steps, &mut visit) {
-                return Ok(Progress::Stopped);
             }
         }
         Ok(Progress::Done)
@@ -152,8 +155,7 @@ impl Execution {
     fn visit_all(
         &mut self,
         step: &Step,
-        tables: &[&TableView],
-        steps: &mut usize,
+        pass: &mut Pass<'_>,
         visit: &mut impl FnMut(&Match<'_>) -> bool,
     ) -> bool {
         self.is_value_visited = true;
@@ -162,8 +164,8 @@ impl Execution {
             state.at += 1;
             state.read.found += 1;
             self.ids[usize::from(step.relation)] = Some(id);
-            spend(steps, 1);
-            let found = Match::new(tables, &self.ids);
+            spend(pass.steps, 1);
+            let found = Match::new(pass.tables, &self.ids);
             if !visit(&found) {
                 return false;
             }
@@ -171,84 +173,71 @@ impl Execution {
         true
     }
 
-    /// The present row of a loop is a match: goes on with the next loop, or visits. False if no more are wanted.
+    /// Does the present row go with those of the relations before it?
     #[inline]
-    fn take(
-        &mut self,
-        strategy: &Strategy,
-        step: &Step,
-        tables: &[&TableView],
-        steps: &mut usize,
-        visit: &mut impl FnMut(&Match<'_>) -> bool,
-    ) -> bool {
-        if !step.closes.is_empty() && !self.settle(strategy, &step.closes, true, tables, steps) {
-            return true;
+    fn joins(&mut self, step: &Step, id: RowId, pass: &mut Pass<'_>) -> bool {
+        if let Some(joined) = &step.joined {
+            let row_bytes = pass.tables[usize::from(step.relation)].row(id).len();
+            spend(pass.steps, joined.steps(row_bytes));
+            if !joined.matches_tuple(&Match::new(pass.tables, &self.ids)) {
+                return false;
+            }
         }
-        self.go_on(strategy, tables, steps, visit)
+        self.loops[self.depth].read.found += 1;
+        true
     }
 
-    /// Goes behind the present loop, whose row is a match with all before it.
+    /// The present row of a loop is a match: goes on with the next loop. True if it was the last.
     #[inline]
-    fn go_on(
-        &mut self,
-        strategy: &Strategy,
-        tables: &[&TableView],
-        steps: &mut usize,
-        visit: &mut impl FnMut(&Match<'_>) -> bool,
-    ) -> bool {
+    fn take(&mut self, step: &Step, pass: &mut Pass<'_>) -> bool {
+        let is_settled = step.closes.is_empty() || self.settle(&step.closes, true, pass);
+        is_settled && self.go_on(pass)
+    }
+
+    /// Goes behind the present loop, whose row is a match with all before it. True if they are one of all, and it is to be visited.
+    #[inline]
+    fn go_on(&mut self, pass: &mut Pass<'_>) -> bool {
+        let strategy = pass.strategy;
         if self.depth + 1 < strategy.steps.len() {
             if let Some(leading) = &strategy.leading {
-                if leading.last == self.depth && !self.leads(strategy, leading, tables, steps) {
-                    return true;
+                if leading.last == self.depth && !self.leads(leading, pass) {
+                    return false;
                 }
             }
             self.depth += 1;
-            self.enter(&strategy.steps[self.depth], tables);
-            return true;
+            self.enter(&strategy.steps[self.depth], pass.tables);
+            return false;
         }
         self.depth = strategy.end;
-        let found = Match::new(tables, &self.ids);
-        if let Some(columns) = &self.visited_by {
-            let is_visited = self.distinct.has(columns, &found);
-            spend(steps, self.distinct.steps());
-            if is_visited {
-                return true;
-            }
-        }
-        self.is_value_visited = true;
-        visit(&found)
+        let Some(columns) = &self.visited_by else {
+            return true;
+        };
+        let found = Match::new(pass.tables, &self.ids);
+        let is_visited = self.distinct.has(columns, &found);
+        spend(pass.steps, self.distinct.steps());
+        !is_visited
     }
 
     /// There are no more rows in the present loop. If it began a group that has had no match, that may be one.
-    fn leave(
-        &mut self,
-        strategy: &Strategy,
-        step: &Step,
-        tables: &[&TableView],
-        steps: &mut usize,
-        visit: &mut impl FnMut(&Match<'_>) -> bool,
-    ) -> bool {
+    fn leave(&mut self, step: &Step, pass: &mut Pass<'_>) -> bool {
         if let Some(opened) = step.opens.filter(|&group| !self.is_settled[group]) {
             self.is_settled[opened] = true;
-            let group = &strategy.groups[opened];
-            spend(steps, (group.last - group.first) / RELATIONS_PER_STEP);
-            for step in &strategy.steps[group.first..=group.last] {
+            let group = &pass.strategy.groups[opened];
+            spend(pass.steps, (group.last - group.first) / RELATIONS_PER_STEP);
+            for step in &pass.strategy.steps[group.first..=group.last] {
                 self.ids[usize::from(step.relation)] = None;
             }
             if group.kind.takes_none() {
                 self.depth = group.last;
-                let closes = &strategy.steps[group.last].closes;
+                let closes = &pass.strategy.steps[group.last].closes;
                 let inner = closes.iter().position(|&closed| closed == opened);
                 let around = inner.map_or(&[][..], |inner| &closes[inner..]);
-                if !self.settle(strategy, around, false, tables, steps) {
-                    return true;
-                }
-                return self.go_on(strategy, tables, steps, visit);
+                return self.settle(around, false, pass) && self.go_on(pass);
             }
         }
         self.ids[usize::from(step.relation)] = None;
         self.go_back(step.back);
-        true
+        false
     }
 
     fn go_back(&mut self, to: Option<usize>) {
@@ -260,17 +249,9 @@ impl Execution {
 
     /// The present row ends groups, from the innermost outwards: with a match, or the innermost without one. False if that
     /// is not what is wanted; then it is known where to go on.
-    fn settle(
-        &mut self,
-        strategy: &Strategy,
-        closes: &[usize],
-        is_match: bool,
-        tables: &[&TableView],
-        steps: &mut usize,
-    ) -> bool {
-        let mut is_match = is_match;
+    fn settle(&mut self, closes: &[usize], mut is_match: bool, pass: &mut Pass<'_>) -> bool {
         for &closed in closes {
-            let group = &strategy.groups[closed];
+            let group = &pass.strategy.groups[closed];
             self.is_settled[closed] = true;
             let is_wanted = match is_match {
                 true => group.kind.takes_match(),
@@ -278,33 +259,28 @@ impl Execution {
             };
             // What is around it has a match then.
             is_match = true;
-            if is_wanted && self.holds(group.after.as_ref(), tables, steps) {
+            if is_wanted && self.holds(group.after.as_ref(), pass) {
                 continue;
             }
             if group.kind.is_once() {
-                self.go_back(strategy.steps[group.first].back);
+                self.go_back(pass.strategy.steps[group.first].back);
             }
             return false;
         }
         true
     }
 
-    fn holds(
-        &self,
-        predicate: Option<&Predicate>,
-        tables: &[&TableView],
-        steps: &mut usize,
-    ) -> bool {
+    fn holds(&self, predicate: Option<&Predicate>, pass: &mut Pass<'_>) -> bool {
         let Some(predicate) = predicate else {
             return true;
         };
-        let tuple = Match::new(tables, &self.ids);
-        let rows = self.ids.iter().zip(tables);
+        let tuple = Match::new(pass.tables, &self.ids);
+        let rows = self.ids.iter().zip(pass.tables);
         let row_bytes = rows.filter_map(|(id, table)| Some(table.row((*id)?).len()));
         // Looking at every relation costs something, too.
         let looked_at = self.ids.len() / RELATIONS_PER_STEP;
         spend(
-            steps,
+            pass.steps,
             predicate.steps(row_bytes.max().unwrap_or(0)) + looked_at,
         );
         predicate.matches_tuple(&tuple)

@@ -110,33 +110,24 @@ fn step_text(fragment: &Fragment, step: &Step) -> String {
     let name = format!("{} #{}", table.name, step.relation);
     match &step.access {
         Access::Scan => format!("{name}: all rows"),
-        Access::Point { index, key } => {
+        Access::Point { index, key: parts }
+        | Access::Range {
+            index,
+            prefix: parts,
+            ..
+        } => {
             let columns = table.indexes[*index].algorithm.columns();
-            let parts: Vec<_> = columns
-                .iter()
-                .zip(key)
+            let known = columns.iter().zip(parts);
+            let mut texts: Vec<_> = known
                 .map(|(column, part)| part_text(fragment, table, column.0, part))
                 .collect();
-            format!(
-                "{name}: index {} where {}",
-                table.indexes[*index].name,
-                parts.join(" and ")
-            )
-        }
-        Access::Range { index, prefix, .. } => {
-            let columns = table.indexes[*index].algorithm.columns();
-            let mut parts: Vec<_> = columns
-                .iter()
-                .zip(prefix)
-                .map(|(column, part)| part_text(fragment, table, column.0, part))
-                .collect();
-            if let Some(column) = columns.get(prefix.len()) {
-                parts.push(format!("a range of {}", column_name(table, column.0)));
+            if let Some(column) = columns.get(parts.len()) {
+                texts.push(format!("a range of {}", column_name(table, column.0)));
             }
             format!(
                 "{name}: index {} where {}",
                 table.indexes[*index].name,
-                parts.join(" and ")
+                texts.join(" and ")
             )
         }
         Access::Hash { columns } => {

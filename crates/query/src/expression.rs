@@ -1,7 +1,7 @@
 //! Conditions: an operator-precedence parser without recursion (08 §5.1).
 
-use crate::ast::{ColumnName, Expression, ExpressionId, Expressions, Literal};
-use crate::error::SqlError;
+use crate::ast::{ColumnName, Expression, ExpressionId, Expressions, Value, ValueKind};
+use crate::error::{Result, SqlError};
 use crate::lexer::{unquote, Comparison, Kind};
 use crate::parser::Parser;
 use crate::words;
@@ -74,7 +74,7 @@ impl Stacks {
 
 impl Parser<'_> {
     /// A whole condition. Stops at the first token that cannot continue it.
-    pub(crate) fn condition(&mut self) -> Result<Expressions, SqlError> {
+    pub(crate) fn condition(&mut self) -> Result<Expressions> {
         let mut stacks = Stacks::default();
         loop {
             self.operand(&mut stacks)?;
@@ -85,13 +85,13 @@ impl Parser<'_> {
     }
 
     /// Open parentheses and `NOT`s, then an operand.
-    fn operand(&mut self, stacks: &mut Stacks) -> Result<(), SqlError> {
+    fn operand(&mut self, stacks: &mut Stacks) -> Result<()> {
         loop {
             let start = self.at;
             if self.kind() == Kind::OpenParen {
                 self.advance();
                 if self.is_one_of("SELECT WITH") {
-                    return Err(SqlError::UnsupportedExpression(self.render_item(start)));
+                    return Err(self.unsupported_expression(start));
                 }
                 stacks.operators.push(Operator::OpenParen);
                 stacks.open_parens += 1;
@@ -107,7 +107,7 @@ impl Parser<'_> {
     }
 
     /// Close parentheses, then an operator; false at the end of the condition.
-    fn operator(&mut self, stacks: &mut Stacks) -> Result<bool, SqlError> {
+    fn operator(&mut self, stacks: &mut Stacks) -> Result<bool> {
         loop {
             let operator = match self.kind() {
                 Kind::CloseParen if stacks.open_parens > 0 => {
@@ -146,7 +146,7 @@ impl Parser<'_> {
         }
     }
 
-    fn end(&self, stacks: &mut Stacks) -> Result<bool, SqlError> {
+    fn end(&self, stacks: &mut Stacks) -> Result<bool> {
         if stacks.open_parens > 0 {
             return self.expected(")");
         }
@@ -156,7 +156,7 @@ impl Parser<'_> {
 
     /// `IN`, `BETWEEN`, `LIKE` and `IS NULL` behind a column, with or without `NOT`: of the ad hoc language only, but for `IN` with
     /// a subquery.
-    fn suffix(&mut self, stacks: &mut Stacks) -> Result<(), SqlError> {
+    fn suffix(&mut self, stacks: &mut Stacks) -> Result<()> {
         let refused = self.foreign_infix(stacks);
         let Some(operand) = stacks.operands.pop() else {
             return Err(refused);
@@ -223,7 +223,7 @@ impl Parser<'_> {
         tree: &mut Expressions,
         operand: ExpressionId,
         refused: SqlError,
-    ) -> Result<ExpressionId, SqlError> {
+    ) -> Result<ExpressionId> {
         if !self.take(Kind::OpenParen) {
             return self.expected("(");
         }
@@ -248,7 +248,7 @@ impl Parser<'_> {
         }
     }
 
-    fn operand_of_suffix(&mut self, tree: &mut Expressions) -> Result<ExpressionId, SqlError> {
+    fn operand_of_suffix(&mut self, tree: &mut Expressions) -> Result<ExpressionId> {
         let operand = self.primary()?;
         Ok(tree.push(operand))
     }
@@ -258,49 +258,59 @@ impl Parser<'_> {
             .operands
             .last()
             .map_or(self.at, |operand| operand.start);
-        SqlError::UnsupportedExpression(self.render_item(start))
+        self.unsupported_expression(start)
     }
 
-    fn primary(&mut self) -> Result<Expression, SqlError> {
+    fn primary(&mut self) -> Result<Expression> {
         let start = self.at;
         let token = self.token();
-        let unsupported_literal =
-            |parser: &Self| SqlError::UnsupportedLiteral(parser.render(start, start + 1));
-        let unsupported =
-            |parser: &Self| SqlError::UnsupportedExpression(parser.render_item(start));
-        let literal = match token.kind {
-            Kind::Number => self.number(token.start, token.end, ""),
-            Kind::Text => Literal::Text(unquote(self.slice(token), '\'')),
-            Kind::HexNumber => Literal::Text(self.text[token.start + 2..token.end].to_owned()),
-            Kind::HexText => Literal::Text(unquote(self.slice(token), '\'')),
+        if let Some(literal) = self.literal() {
+            return Ok(Expression::Literal(literal));
+        }
+        match token.kind {
             Kind::Plus | Kind::Minus => {
                 self.advance();
-                let number = self.token();
-                match number.kind {
-                    Kind::Number if token.kind == Kind::Plus => {
-                        self.number(number.start, number.end, "+")
-                    }
-                    Kind::Number => self.number(number.start, number.end, "-"),
-                    Kind::End | Kind::Semicolon => return self.expected("an expression:"),
-                    _ => return Err(unsupported(self)),
+                match self.kind() {
+                    Kind::End | Kind::Semicolon => self.expected("an expression:"),
+                    _ => Err(self.unsupported_expression(start)),
                 }
             }
-            Kind::ForeignLiteral => return Err(unsupported_literal(self)),
-            Kind::Colon => return self.parameter(),
-            Kind::Word | Kind::QuotedWord => return self.word_expression(),
-            _ => return self.expected("an expression:"),
-        };
-        self.advance();
-        Ok(Expression::Literal(literal))
+            Kind::ForeignLiteral => {
+                Err(SqlError::UnsupportedLiteral(self.render(start, start + 1)))
+            }
+            Kind::Colon => self.parameter(),
+            Kind::Word | Kind::QuotedWord => self.word_expression(),
+            _ => self.expected("an expression:"),
+        }
     }
 
-    fn number(&self, start: usize, end: usize, sign: &str) -> Literal {
-        let digits = self.text[start..end].trim_end_matches('L');
-        Literal::Text(format!("{sign}{digits}"))
+    /// A number with its sign, a string, hex digits or a Bool. None: nothing of these stands here.
+    pub(crate) fn literal(&mut self) -> Option<Value> {
+        let (sign, token) = match (self.kind(), self.kind_after(1)) {
+            (Kind::Plus, Kind::Number) => ("+", self.tokens[self.at + 1]),
+            (Kind::Minus, Kind::Number) => ("-", self.tokens[self.at + 1]),
+            _ => ("", self.token()),
+        };
+        let slice = self.slice(token);
+        let (kind, text) = match token.kind {
+            Kind::Number => (
+                ValueKind::Number,
+                format!("{sign}{}", slice.trim_end_matches('L')),
+            ),
+            Kind::Text => (ValueKind::Text, unquote(slice, '\'')),
+            Kind::HexNumber => (ValueKind::Hex, slice[2..].to_owned()),
+            Kind::HexText => (ValueKind::Hex, unquote(slice, '\'')),
+            Kind::Word if self.is_word("TRUE") => (ValueKind::Bool, "TRUE".to_owned()),
+            Kind::Word if self.is_word("FALSE") => (ValueKind::Bool, "FALSE".to_owned()),
+            _ => return None,
+        };
+        self.at += usize::from(!sign.is_empty());
+        self.advance();
+        Some(Value { kind, text })
     }
 
     /// `:sender`. Letter case counts, quotes do not.
-    fn parameter(&mut self) -> Result<Expression, SqlError> {
+    fn parameter(&mut self) -> Result<Expression> {
         let start = self.at;
         self.advance();
         match self.kind() {
@@ -319,15 +329,8 @@ impl Parser<'_> {
     }
 
     /// What starts with a word: a Bool literal, a column, or something unsupported.
-    fn word_expression(&mut self) -> Result<Expression, SqlError> {
+    fn word_expression(&mut self) -> Result<Expression> {
         let start = self.at;
-        let unsupported =
-            |parser: &Self| SqlError::UnsupportedExpression(parser.render_item(start));
-        if self.is_word("TRUE") || self.is_word("FALSE") {
-            let value = self.is_word("TRUE");
-            self.advance();
-            return Ok(Expression::Literal(Literal::Bool(value)));
-        }
         if self.is_word("NULL") {
             return Err(SqlError::UnsupportedLiteral("NULL".to_owned()));
         }
@@ -340,19 +343,19 @@ impl Parser<'_> {
             return match self.kind() {
                 // The word stands for a value, so no column can follow.
                 Kind::Period => self.expected("end of statement"),
-                _ => Err(unsupported(self)),
+                _ => Err(self.unsupported_expression(start)),
             };
         }
         if self.is_one_of(words::SPECIAL_EXPRESSIONS) {
             let needs_parenthesis = !self.is_word("CASE") && !self.is_word("INTERVAL");
             self.advance();
             return match self.kind() {
-                Kind::OpenParen => Err(unsupported(self)),
+                Kind::OpenParen => Err(self.unsupported_expression(start)),
                 _ if needs_parenthesis => self.expected("("),
                 Kind::End | Kind::Semicolon | Kind::Comparison(_) | Kind::Period => {
                     self.expected("an expression:")
                 }
-                _ => Err(unsupported(self)),
+                _ => Err(self.unsupported_expression(start)),
             };
         }
         if self.is_word("ARRAY")
@@ -361,10 +364,10 @@ impl Parser<'_> {
                     .trim_start()
                     .starts_with('['))
         {
-            return Err(unsupported(self));
+            return Err(self.unsupported_expression(start));
         }
         if self.kind_after(1) == Kind::Text && self.is_one_of(words::STRING_TYPES) {
-            return Err(unsupported(self));
+            return Err(self.unsupported_expression(start));
         }
         if self.aggregates.is_some() && self.kind_after(1) == Kind::OpenParen {
             let aggregate = self.aggregate_name()?;
@@ -379,7 +382,7 @@ impl Parser<'_> {
         }
         let column = self.column_name()?;
         if self.kind() == Kind::OpenParen {
-            return Err(unsupported(self));
+            return Err(self.unsupported_expression(start));
         }
         Ok(Expression::Column(column))
     }

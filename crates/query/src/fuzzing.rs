@@ -2,23 +2,14 @@
 
 use std::sync::Arc;
 
-use lightcone_schema::{
-    ColumnSchema, IndexAlgorithm, IndexSchema, TableAccess, TableKind, TableSchema,
-};
-use lightcone_table::{RowLayout, Table, TableView, Tables};
+use lightcone_schema::{ColumnSchema, IndexAlgorithm, IndexSchema, TableSchema};
+use lightcone_table::{Table, TableView, Tables};
 use lightcone_types::{AlgebraicType, ColId, Identity, IndexId, TableId};
 
+use crate::grouping::table_of_groups;
 use crate::{compile_statement, compile_subscription, Caller, Catalog, Progress, Run, Statement};
 
-struct OneTable(Arc<TableSchema>);
-
-impl Catalog for OneTable {
-    fn table(&self, name: &str) -> Option<Arc<TableSchema>> {
-        (name == self.0.name).then(|| Arc::clone(&self.0))
-    }
-}
-
-fn table() -> TableSchema {
+fn table(id: u32, name: &str) -> TableSchema {
     let column = |(name, ty): (&str, AlgebraicType)| ColumnSchema {
         name: name.to_owned(),
         accessor: None,
@@ -34,32 +25,21 @@ fn table() -> TableSchema {
         ("t", AlgebraicType::timestamp()),
     ];
     TableSchema {
-        id: TableId(4096),
-        name: "t".to_owned(),
-        accessor: None,
-        columns: columns.into_iter().map(column).collect(),
-        primary_key: None,
-        indexes: Vec::new(),
-        constraints: Vec::new(),
-        sequences: Vec::new(),
-        schedule: None,
-        access: TableAccess::Public,
-        kind: TableKind::User,
-        is_event: false,
-        view: None,
+        id: TableId(id),
+        name: name.to_owned(),
+        ..table_of_groups(columns.into_iter().map(column).collect())
     }
 }
 
 /// Compiles `data` as query text in both languages and evaluates what comes out. Must return, whatever `data` is.
 pub fn fuzz_sql(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
-    let catalog = OneTable(Arc::new(table()));
+    let catalog = FewTables::new(&["t"], &[]);
     let caller = Caller {
         identity: Identity::ZERO,
         is_owner: false,
     };
-    let types: Vec<AlgebraicType> = catalog.0.columns.iter().map(|c| c.ty.clone()).collect();
-    let layout = RowLayout::new(&types);
+    let layout = catalog.tables[0].layout();
     // 4 + 1 bytes, an empty string, a float, an identity, no bytes, a timestamp.
     let row = [0u8; 4 + 1 + 4 + 8 + 32 + 4 + 8];
     let condition_only = format!("SELECT * FROM t WHERE {text}");
@@ -76,10 +56,10 @@ pub fn fuzz_sql(data: &[u8]) {
         let whole = plan
             .predicate
             .as_ref()
-            .is_none_or(|p| p.matches(&layout, &row));
+            .is_none_or(|p| p.matches(layout, &row));
         let handled: Vec<_> = plan.equalities.iter().map(|(column, _)| *column).collect();
         let residual = plan.residual(&handled);
-        let rest = residual.as_ref().is_none_or(|p| p.matches(&layout, &row));
+        let rest = residual.as_ref().is_none_or(|p| p.matches(layout, &row));
         // The residual is a part of the whole, so it can only be weaker.
         assert!(
             rest || !whole,
@@ -89,18 +69,16 @@ pub fn fuzz_sql(data: &[u8]) {
     }
 }
 
-/// Two tables of a few rows, `r` and `s`, with a row-level security rule for `s`.
-struct TwoTables {
+/// Tables of a few rows, with a row-level security rule for `s`.
+struct FewTables {
     tables: Vec<Table>,
     rules: Vec<String>,
 }
 
-impl TwoTables {
-    fn new(indexes: &[&[u16]]) -> TwoTables {
-        let table = |(id, name): (u32, &str)| {
-            let mut schema = table();
-            schema.id = TableId(id);
-            schema.name = name.to_owned();
+impl FewTables {
+    fn new(names: &[&str], indexes: &[&[u16]]) -> FewTables {
+        let table = |(id, name): (u32, &&str)| {
+            let mut schema = table(id, name);
             let index = |columns: &&[u16]| IndexSchema {
                 id: IndexId(0),
                 name: "i".to_owned(),
@@ -122,14 +100,14 @@ impl TwoTables {
             }
             table
         };
-        TwoTables {
-            tables: [(4096, "r"), (4097, "s")].into_iter().map(table).collect(),
+        FewTables {
+            tables: (4096..).zip(names).map(table).collect(),
             rules: vec!["SELECT s.* FROM s JOIN r ON s.a = r.a WHERE r.i = :sender".to_owned()],
         }
     }
 }
 
-impl Catalog for TwoTables {
+impl Catalog for FewTables {
     fn table(&self, name: &str) -> Option<Arc<TableSchema>> {
         let found = self.tables.iter().find(|table| table.schema.name == name)?;
         Some(found.schema.clone())
@@ -143,7 +121,7 @@ impl Catalog for TwoTables {
     }
 }
 
-impl Tables for TwoTables {
+impl Tables for FewTables {
     fn table(&self, id: TableId) -> Option<&TableView> {
         let found = self.tables.iter().find(|table| table.schema.id == id)?;
         Some(found)
@@ -156,7 +134,7 @@ const STEPS_MAX: usize = 1 << 17;
 const PIECE_STEPS: usize = 100;
 
 /// The rows of a query, sorted; None if that takes too long or too much.
-fn rows_of(text: &str, tables: &TwoTables) -> Option<Vec<Vec<u8>>> {
+fn rows_of(text: &str, tables: &FewTables) -> Option<Vec<Vec<u8>>> {
     let caller = Caller {
         identity: Identity::ZERO,
         is_owner: false,
@@ -183,8 +161,8 @@ fn rows_of(text: &str, tables: &TwoTables) -> Option<Vec<Vec<u8>>> {
 /// Evaluates `data` as the end of a query, with indexes and without. Both must return, with the same rows.
 pub fn fuzz_plan(data: &[u8]) {
     let end = String::from_utf8_lossy(data);
-    let indexed = TwoTables::new(&[&[0], &[1, 0], &[3], &[4, 2]]);
-    let plain = TwoTables::new(&[]);
+    let indexed = FewTables::new(&["r", "s"], &[&[0], &[1, 0], &[3], &[4, 2]]);
+    let plain = FewTables::new(&["r", "s"], &[]);
     // Which rows come out under a limit depends on the plan.
     let is_limited = end.to_ascii_lowercase().contains("limit")
         || end.to_ascii_lowercase().contains("offset")

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use lightcone_schema::{ColumnSchema, TableAccess, TableKind, TableSchema};
-use lightcone_types::{AlgebraicType, TableId};
+use lightcone_table::RowLayout;
+use lightcone_types::{AlgebraicType, Identity, TableId};
 
 use crate::condition::{ColumnAt, Condition};
+use crate::predicate::{Predicate, PredicateCompiler};
 use crate::scalar::Scalar;
 
 /// How the values of a column become one.
@@ -56,6 +58,22 @@ pub struct Grouping {
 }
 
 impl Grouping {
+    /// Its aggregates, each with the column that it is of.
+    pub(crate) fn aggregates(&self) -> impl Iterator<Item = (Aggregate, Option<ColumnAt>)> + '_ {
+        self.items.iter().filter_map(|item| match item {
+            GroupItem::Key(_) => None,
+            GroupItem::Aggregate {
+                aggregate, column, ..
+            } => Some((*aggregate, *column)),
+        })
+    }
+
+    /// What `HAVING` says of the rows of groups, for this caller.
+    pub(crate) fn having(&self, layout: &RowLayout, sender: &Identity) -> Option<Predicate> {
+        let bound = self.having.as_ref()?.bind(sender);
+        PredicateCompiler::new(&bound, vec![layout]).compile(&bound.conjuncts)
+    }
+
     /// One group of all rows, with their number under this name.
     pub(crate) fn count(name: &str) -> Grouping {
         let column = ColumnSchema {

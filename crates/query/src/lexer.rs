@@ -4,7 +4,7 @@
 
 use std::cmp::Ordering;
 
-use crate::error::SqlError;
+use crate::error::{Result, SqlError};
 
 /// A comparison operator (08 §5.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,16 +30,21 @@ impl Comparison {
         }
     }
 
+    /// The orders in which it holds, as bits: less, equal, greater.
+    pub(crate) fn bits(self) -> u8 {
+        match self {
+            Comparison::Less => 0b001,
+            Comparison::Equal => 0b010,
+            Comparison::Greater => 0b100,
+            Comparison::LessOrEqual => 0b011,
+            Comparison::GreaterOrEqual => 0b110,
+            Comparison::NotEqual => 0b101,
+        }
+    }
+
     /// Does it hold of two values in this order?
     pub(crate) fn holds(self, ordering: Ordering) -> bool {
-        match self {
-            Comparison::Equal => ordering.is_eq(),
-            Comparison::NotEqual => ordering.is_ne(),
-            Comparison::Less => ordering.is_lt(),
-            Comparison::LessOrEqual => ordering.is_le(),
-            Comparison::Greater => ordering.is_gt(),
-            Comparison::GreaterOrEqual => ordering.is_ge(),
-        }
+        self.bits() >> (ordering as i8 + 1) & 1 != 0
     }
 
     /// The operator that says the same with its operands exchanged.
@@ -108,7 +113,7 @@ struct Lexer<'a> {
 }
 
 /// Splits `text` into tokens; the last one is [`Kind::End`].
-pub(crate) fn lex(text: &str) -> Result<Vec<Token>, SqlError> {
+pub(crate) fn lex(text: &str) -> Result<Vec<Token>> {
     let mut lexer = Lexer {
         text,
         at: 0,
@@ -180,14 +185,14 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    fn error<T>(&self, what: &str, line: u32, column: u32) -> Result<T, SqlError> {
+    fn error<T>(&self, what: &str, line: u32, column: u32) -> Result<T> {
         Err(SqlError::Syntax(format!(
             "{what} at Line: {line}, Column {column}"
         )))
     }
 
     /// Skips white space and comments; block comments nest.
-    fn skip_blank(&mut self) -> Result<(), SqlError> {
+    fn skip_blank(&mut self) -> Result<()> {
         loop {
             self.bump_while(char::is_whitespace);
             if self.rest().starts_with("--") {
@@ -200,7 +205,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    fn skip_block_comment(&mut self) -> Result<(), SqlError> {
+    fn skip_block_comment(&mut self) -> Result<()> {
         let mut depth = 0usize;
         loop {
             let rest = self.rest();
@@ -225,7 +230,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    fn token(&mut self) -> Result<Kind, SqlError> {
+    fn token(&mut self) -> Result<Kind> {
         let Some(c) = self.peek() else {
             return Ok(Kind::End);
         };
@@ -289,7 +294,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// A quoted run in which the doubled quote stands for itself.
-    fn quoted(&mut self, quote: char, backslash_escapes: bool) -> Result<(), SqlError> {
+    fn quoted(&mut self, quote: char, backslash_escapes: bool) -> Result<()> {
         let (line, column) = (self.line, self.column);
         self.bump();
         loop {
@@ -312,7 +317,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// `$1`, `$$…$$` or `$tag$…$tag$`.
-    fn dollar(&mut self) -> Result<Kind, SqlError> {
+    fn dollar(&mut self) -> Result<Kind> {
         let (line, column) = (self.line, self.column);
         let start = self.at;
         self.bump();

@@ -67,6 +67,11 @@ fn decimal(text: &str) -> Option<Decimal<'_>> {
     })
 }
 
+/// Is it a number, as literals are written?
+pub fn is_number(text: &str) -> bool {
+    decimal(text).is_some()
+}
+
 fn saturating_exponent(text: &str) -> Option<i64> {
     let (negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),

@@ -7,14 +7,13 @@ use lightcone_table::RowLayout;
 use lightcone_types::{AlgebraicType, ColId, Identity};
 
 use crate::condition::ColumnAt;
-use crate::execute::{NOTHING, SOME};
-use crate::grouping::{Aggregate, GroupItem, Grouping};
+use crate::execute::NOTHING;
+use crate::grouping::{GroupItem, Grouping};
 use crate::live_join::LiveJoin;
-use crate::predicate::{Predicate, PredicateCompiler};
+use crate::predicate::Predicate;
 use crate::query::{Output, Query};
-use crate::scalar::Scalar;
 use crate::sort_key::{make_canonical, push_sort_key};
-use crate::total::Total;
+use crate::total::{push_row, Best, Sum};
 
 /// What a kept thing takes beside its bytes: pointers, its place in a table.
 const ENTRY_BYTES: usize = 64;
@@ -54,26 +53,10 @@ struct Group {
     rows: u64,
     /// The values of the keys, in BSATN.
     keys: Vec<Box<[u8]>>,
-    sums: Vec<LiveSum>,
+    sums: Vec<Sum<FirstValues>>,
     /// The row that came out when changes were last taken.
     shown: Option<Box<[u8]>>,
     is_touched: bool,
-}
-
-/// A value on its way to be that of a group.
-enum LiveSum {
-    Count(u64),
-    Total {
-        scalar: Scalar,
-        total: Total,
-        count: u64,
-    },
-    Average {
-        scalar: Scalar,
-        total: Total,
-        count: u64,
-    },
-    Best(FirstValues),
 }
 
 /// The first values of a column, in ascending or descending order, with how often each is there.
@@ -145,69 +128,25 @@ impl FirstValues {
     fn bytes_of(key: &[u8], value: &[u8]) -> usize {
         key.len() + value.len() + ENTRY_BYTES
     }
+}
 
-    fn first(&self) -> Option<&[u8]> {
+impl Best for FirstValues {
+    fn new(descending: bool) -> FirstValues {
+        FirstValues {
+            descending,
+            values: BTreeMap::new(),
+            is_complete: true,
+            bytes: 0,
+        }
+    }
+
+    fn value(&self) -> Option<&[u8]> {
         let (_, first) = self.values.first_key_value()?;
         Some(&first.value)
     }
-}
-
-impl LiveSum {
-    fn empty(aggregate: Aggregate) -> LiveSum {
-        let first_values = |descending| {
-            LiveSum::Best(FirstValues {
-                descending,
-                values: BTreeMap::new(),
-                is_complete: true,
-                bytes: 0,
-            })
-        };
-        let (total, count) = (Total::empty, 0);
-        match aggregate {
-            Aggregate::Count => LiveSum::Count(0),
-            Aggregate::Sum(scalar) => LiveSum::Total {
-                scalar,
-                total: total(scalar),
-                count,
-            },
-            Aggregate::Average(scalar) => LiveSum::Average {
-                scalar,
-                total: total(scalar),
-                count,
-            },
-            Aggregate::Min(_) => first_values(false),
-            Aggregate::Max(_) => first_values(true),
-        }
-    }
 
     fn heap_bytes(&self) -> usize {
-        match self {
-            LiveSum::Count(_) => 0,
-            LiveSum::Total { scalar, .. } | LiveSum::Average { scalar, .. } => {
-                Total::heap_bytes(*scalar)
-            }
-            LiveSum::Best(values) => values.bytes,
-        }
-    }
-
-    fn push(&self, is_optional: bool, out: &mut Vec<u8>) {
-        let is_none = match self {
-            LiveSum::Count(_) => false,
-            LiveSum::Total { count, .. } | LiveSum::Average { count, .. } => *count == 0,
-            LiveSum::Best(values) => values.values.is_empty(),
-        };
-        if is_optional {
-            out.push(if is_none { NOTHING } else { SOME });
-        }
-        match self {
-            _ if is_none => {}
-            LiveSum::Count(count) => out.extend_from_slice(&count.to_le_bytes()),
-            LiveSum::Total { total, .. } => total.push(out),
-            LiveSum::Average { total, count, .. } => {
-                out.extend_from_slice(&total.average(*count).to_le_bytes());
-            }
-            LiveSum::Best(values) => out.extend_from_slice(values.first().unwrap_or_default()),
-        }
+        self.bytes
     }
 }
 
@@ -227,10 +166,7 @@ fn grouping_of(query: &Query) -> Option<Arc<Grouping>> {
 impl Grouping {
     /// The columns that keys and aggregates read, each once.
     fn columns(&self) -> Vec<ColumnAt> {
-        let of_items = self.items.iter().filter_map(|item| match item {
-            GroupItem::Key(_) => None,
-            GroupItem::Aggregate { column, .. } => *column,
-        });
+        let of_items = self.aggregates().filter_map(|(_, column)| column);
         let mut columns = Vec::new();
         for at in self.keys.iter().map(|(at, _)| *at).chain(of_items) {
             if !columns.contains(&at) {
@@ -315,14 +251,6 @@ impl LiveGroups {
         place: impl Fn(ColumnAt) -> ColId,
     ) -> LiveGroups {
         let row_layout = RowLayout::of(&grouping.row.columns);
-        let having = grouping.having.as_ref().and_then(|having| {
-            let bound = having.bind(sender);
-            PredicateCompiler::new(&bound, vec![&row_layout]).compile(&bound.conjuncts)
-        });
-        let column = |item: &GroupItem| match item {
-            GroupItem::Key(_) => None,
-            GroupItem::Aggregate { column, .. } => Some(column.map(&place)),
-        };
         let shown = &grouping.items[..grouping.shown.min(grouping.items.len())];
         let is_shown = |key: usize| {
             let mut items = shown.iter();
@@ -332,9 +260,12 @@ impl LiveGroups {
         let mut groups = LiveGroups {
             layout,
             keys: grouping.keys.iter().map(|(at, _)| place(*at)).collect(),
-            columns: grouping.items.iter().filter_map(column).collect(),
+            columns: grouping
+                .aggregates()
+                .map(|(_, column)| column.map(&place))
+                .collect(),
+            having: grouping.having(&row_layout, sender),
             row_layout,
-            having,
             groups: HashMap::default(),
             touched: Vec::new(),
             shared_rows: (!tells_apart).then(HashMap::default),
@@ -402,14 +333,10 @@ impl LiveGroups {
             value.into_boxed_slice()
         });
         let keys: Vec<Box<[u8]>> = keys.collect();
-        let sums = self.grouping.items.iter().filter_map(|item| match item {
-            GroupItem::Key(_) => None,
-            GroupItem::Aggregate { aggregate, .. } => Some(LiveSum::empty(*aggregate)),
-        });
         let group = Group {
             rows: 0,
             keys,
-            sums: sums.collect(),
+            sums: Sum::empty(&self.grouping),
             shown: None,
             is_touched: false,
         };
@@ -441,42 +368,17 @@ impl LiveGroups {
                     continue;
                 }
             }
-            let before = sum.heap_bytes();
-            let step = |count: &mut u64| match comes {
-                true => *count += 1,
-                false => *count -= 1,
+            let (place, value) = value.unwrap_or((ColId(0), &[]));
+            let Some(values) = sum.count(value, comes) else {
+                continue;
             };
-            match (sum, value) {
-                (LiveSum::Count(count), _) => step(count),
-                (
-                    LiveSum::Total {
-                        scalar,
-                        total,
-                        count,
-                    }
-                    | LiveSum::Average {
-                        scalar,
-                        total,
-                        count,
-                    },
-                    Some((_, value)),
-                ) => {
-                    step(count);
-                    match comes {
-                        true => total.add(*scalar, value),
-                        false => total.remove(*scalar, value),
-                    }
-                }
-                (LiveSum::Best(values), Some((column, value))) => {
-                    values.write_key(&self.layout, column, value, &mut self.value);
-                    match comes {
-                        true => values.add(&self.value, value),
-                        false => self.is_stale |= !values.remove(&self.value),
-                    }
-                    self.bytes = self.bytes + values.bytes - before;
-                }
-                _ => {}
+            let before = values.bytes;
+            values.write_key(&self.layout, place, value, &mut self.value);
+            match comes {
+                true => values.add(&self.value, value),
+                false => self.is_stale |= !values.remove(&self.value),
             }
+            self.bytes = self.bytes + values.bytes - before;
         }
     }
 
@@ -514,8 +416,7 @@ impl Group {
     /// Bytes of memory, but for the row that is shown.
     fn memory_bytes(&self, key_len: usize) -> usize {
         let keys = self.keys.iter().map(|key| key.len() + ENTRY_BYTES);
-        let sums = self.sums.iter();
-        let sums = sums.map(|sum| size_of::<LiveSum>() + sum.heap_bytes());
+        let sums = self.sums.iter().map(Sum::memory_bytes);
         key_len + size_of::<Group>() + keys.sum::<usize>() + sums.sum::<usize>() + ENTRY_BYTES
     }
 }
@@ -527,16 +428,7 @@ fn row_of(
     (layout, having): (&RowLayout, &Option<Predicate>),
 ) -> Option<Box<[u8]>> {
     let mut row = Vec::new();
-    let mut sums = group.sums.iter();
-    for item in &grouping.items {
-        match item {
-            GroupItem::Key(key) => row.extend_from_slice(&group.keys[*key]),
-            GroupItem::Aggregate { is_optional, .. } => {
-                let sum = sums.next().expect("each aggregate has one");
-                sum.push(*is_optional, &mut row);
-            }
-        }
-    }
+    push_row(grouping, &group.keys, &group.sums, &mut row);
     if having
         .as_ref()
         .is_some_and(|having| !having.matches(layout, &row))

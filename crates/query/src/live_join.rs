@@ -9,7 +9,6 @@ use lightcone_types::{ColId, Identity};
 use crate::admission::is_tree;
 use crate::condition::{ColumnAt, Condition, Constant, Node, NodeId, SubqueryId};
 use crate::error::LIVE_RELATIONS_MAX;
-use crate::lexer::Comparison;
 use crate::predicate::{Predicate, PredicateCompiler};
 use crate::query::{Fragment, JoinOn, Output, Query};
 
@@ -224,17 +223,9 @@ impl Condition {
     }
 
     fn link(&self, conjunct: NodeId, relations: &[u16]) -> Option<[ColumnAt; 2]> {
-        let Node::Columns {
-            left,
-            right,
-            comparison: Comparison::Equal,
-            ..
-        } = &self.nodes[conjunct as usize]
-        else {
-            return None;
-        };
+        let [left, right] = self.nodes[conjunct as usize].equal_columns()?;
         let is_own = relations.contains(&left.relation) || relations.contains(&right.relation);
-        (is_own && left.relation != right.relation).then_some([*left, *right])
+        (is_own && left.relation != right.relation).then_some([left, right])
     }
 }
 
@@ -340,28 +331,17 @@ impl Conjuncts {
         if !condition.subqueries_of(id).is_empty() {
             return self.guards.push(id);
         }
-        match &condition.nodes[id as usize] {
-            // Equal values of a column have equal bytes, but for floats.
-            Node::ColumnConstant {
-                column,
-                scalar,
-                comparison: Comparison::Equal,
-                constant: Constant::Value(value),
-            } if !scalar.is_float() && relations.contains(&column.relation) => {
-                return self.add_parameter(*column, value);
+        let node = &condition.nodes[id as usize];
+        if let Some((column, Constant::Value(value))) = node.equal_value() {
+            if relations.contains(&column.relation) {
+                return self.add_parameter(column, value);
             }
-            Node::Columns {
-                left,
-                right,
-                comparison: Comparison::Equal,
-                ..
-            } => {
-                let is_it = |join: &JoinOn| (join.left, join.right) == (*left, *right);
-                if let Some(join) = joins.iter().position(is_it) {
-                    return self.on[join].push(id);
-                }
+        }
+        if let Some([left, right]) = node.equal_columns() {
+            let is_it = |join: &JoinOn| (join.left, join.right) == (left, right);
+            if let Some(join) = joins.iter().position(is_it) {
+                return self.on[join].push(id);
             }
-            _ => {}
         }
         let link = condition.link(id, relations);
         self.links

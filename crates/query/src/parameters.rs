@@ -7,7 +7,7 @@ use std::ops::Range;
 use lightcone_types::{AlgebraicType, IntegerType};
 
 use crate::catalog::{Caller, Catalog};
-use crate::error::{SqlError, QUERY_BYTES_MAX};
+use crate::error::{Result, SqlError, QUERY_BYTES_MAX};
 use crate::lexer::{lex, Kind};
 use crate::plan::{compile_postgresql, Statement};
 
@@ -41,9 +41,9 @@ impl ParameterText {
     ///
     /// # Errors
     /// The text has no tokens that end, it is too long, or it has too many parameters.
-    pub fn read(text: String) -> Result<ParameterText, SqlError> {
+    pub fn read(text: String) -> Result<ParameterText> {
         if text.len() > QUERY_BYTES_MAX {
-            return Err(too_long(&text));
+            return Err(SqlError::too_long(&text));
         }
         let mut places = Vec::new();
         let mut is_count = false;
@@ -124,7 +124,7 @@ impl ParameterText {
         &self,
         catalog: &dyn Catalog,
         caller: &Caller,
-    ) -> Result<(Vec<AlgebraicType>, Statement), SqlError> {
+    ) -> Result<(Vec<AlgebraicType>, Statement)> {
         let mut types = vec![AlgebraicType::String; self.count];
         let mut literals: Vec<String> = (0..self.count).map(unknown_literal).collect();
         for place in self.places.iter().filter(|place| place.is_count) {
@@ -133,7 +133,7 @@ impl ParameterText {
         }
         loop {
             let text = self.with_literals_within(&literals, QUERY_BYTES_MAX);
-            let text = text.ok_or_else(|| too_long(&self.text))?;
+            let text = text.ok_or_else(|| SqlError::too_long(&self.text))?;
             let refused = match compile_postgresql(&text, catalog, caller) {
                 Ok(statement) => return Ok((types, statement)),
                 Err(error) => error,
@@ -151,11 +151,6 @@ impl ParameterText {
             literals[parameter] = literal.to_owned();
         }
     }
-}
-
-fn too_long(text: &str) -> SqlError {
-    let prefix = text.chars().take(120).collect();
-    SqlError::TooLong { prefix }
 }
 
 fn unknown_text(parameter: usize) -> String {

@@ -6,7 +6,7 @@ mod subquery;
 mod tables;
 
 use crate::ast::{AggregateName, ColumnName, Select, Shape, Statement};
-use crate::error::{SqlError, QUERY_BYTES_MAX};
+use crate::error::{Result, SqlError, QUERY_BYTES_MAX};
 use crate::lexer::{lex, unquote, Kind, Token};
 use crate::words::{self, is_one_of};
 
@@ -49,10 +49,9 @@ struct Subqueries {
 }
 
 /// Parses the one statement of `text`.
-pub(crate) fn parse(text: &str, language: Language) -> Result<Statement, SqlError> {
+pub(crate) fn parse(text: &str, language: Language) -> Result<Statement> {
     if text.len() > QUERY_BYTES_MAX {
-        let prefix = text.chars().take(120).collect();
-        return Err(SqlError::TooLong { prefix });
+        return Err(SqlError::too_long(text));
     }
     let tokens = &lex(text)?;
     let mut parser = Parser {
@@ -135,7 +134,7 @@ impl Parser<'_> {
         there
     }
 
-    pub(crate) fn expect_word(&mut self, word: &str) -> Result<(), SqlError> {
+    pub(crate) fn expect_word(&mut self, word: &str) -> Result<()> {
         if self.take_word(word) {
             Ok(())
         } else {
@@ -143,12 +142,24 @@ impl Parser<'_> {
         }
     }
 
+    /// `item { "," item }`
+    pub(crate) fn list<T>(
+        &mut self,
+        mut item: impl FnMut(&mut Self) -> Result<T>,
+    ) -> Result<Vec<T>> {
+        let mut list = vec![item(self)?];
+        while self.take(Kind::Comma) {
+            list.push(item(self)?);
+        }
+        Ok(list)
+    }
+
     fn skip_semicolons(&mut self) {
         while self.take(Kind::Semicolon) {}
     }
 
     /// A word, quoted or not.
-    pub(crate) fn word(&mut self) -> Result<String, SqlError> {
+    pub(crate) fn word(&mut self) -> Result<String> {
         let token = self.token();
         let word = match token.kind {
             Kind::Word => self.slice(token).to_owned(),
@@ -160,12 +171,17 @@ impl Parser<'_> {
     }
 
     /// `word { "." word }`, dot-joined.
-    pub(crate) fn relation(&mut self) -> Result<String, SqlError> {
+    pub(crate) fn relation(&mut self) -> Result<String> {
+        let parts = self.parts()?;
+        Ok(self.dotted(parts))
+    }
+
+    fn parts(&mut self) -> Result<Vec<String>> {
         let mut parts = vec![self.word()?];
         while self.take(Kind::Period) {
             parts.push(self.word()?);
         }
-        Ok(self.dotted(parts))
+        Ok(parts)
     }
 
     /// The parts of a name in one. What is in the schema is called as if there were none.
@@ -177,7 +193,7 @@ impl Parser<'_> {
         parts.join(".")
     }
 
-    fn statement(&mut self) -> Result<Statement, SqlError> {
+    fn statement(&mut self) -> Result<Statement> {
         let subscription = self.language == Language::Subscription;
         let Some(word) = self.plain_word() else {
             return if self.kind() == Kind::OpenParen {
@@ -209,13 +225,13 @@ impl Parser<'_> {
         self.other_statement()
     }
 
-    fn select(&mut self) -> Result<Select, SqlError> {
+    fn select(&mut self) -> Result<Select> {
         let start = self.at;
         self.expect_word("SELECT")?;
         let is_ad_hoc = self.language.is_ad_hoc();
         let has_distinct = is_ad_hoc || self.is_in_subquery();
         if self.is_word("DISTINCT") && (!has_distinct || self.is_word_after(1, "ON")) {
-            return Err(self.unsupported_select(start));
+            return Err(self.unsupported_as(start, SqlError::UnsupportedSelect));
         }
         let mut shape = Shape {
             distinct: self.take_word("DISTINCT"),
@@ -228,7 +244,7 @@ impl Parser<'_> {
             None => self.projection()?,
         };
         if self.is_word("INTO") {
-            return Err(self.unsupported_select(start));
+            return Err(self.unsupported_as(start, SqlError::UnsupportedSelect));
         }
         if !self.take_word("FROM") {
             return match self.kind() {
@@ -247,12 +263,12 @@ impl Parser<'_> {
         if is_ad_hoc {
             self.grouping(&mut shape)?;
         }
-        let projection = self.grouped(projection, &shape, projection_at)?;
+        self.check_items(&projection, &shape, projection_at)?;
         if self.is_one_of("GROUP HAVING WINDOW QUALIFY CLUSTER DISTRIBUTE SORT LATERAL") {
-            return Err(self.unsupported_select(start));
+            return Err(self.unsupported_as(start, SqlError::UnsupportedSelect));
         }
         if self.is_one_of("UNION EXCEPT INTERSECT") {
-            return Err(self.unsupported_set_operation(start));
+            return Err(self.unsupported_as(start, SqlError::UnsupportedSetOperation));
         }
         let limit = match !is_ad_hoc && self.is_word("ORDER") {
             true => self.window(&mut shape, start)?,
@@ -271,11 +287,7 @@ impl Parser<'_> {
         })
     }
 
-    fn order_and_limit(
-        &mut self,
-        shape: &mut Shape,
-        start: usize,
-    ) -> Result<Option<String>, SqlError> {
+    fn order_and_limit(&mut self, shape: &mut Shape, start: usize) -> Result<Option<String>> {
         let is_ad_hoc = self.language.is_ad_hoc();
         if is_ad_hoc {
             self.order_by(shape)?;
@@ -292,7 +304,7 @@ impl Parser<'_> {
     }
 
     /// `ORDER BY … LIMIT n`, which can be subscribed to as a whole. Without its limit it is what it is in the reference.
-    fn window(&mut self, shape: &mut Shape, start: usize) -> Result<Option<String>, SqlError> {
+    fn window(&mut self, shape: &mut Shape, start: usize) -> Result<Option<String>> {
         let order_at = self.at;
         self.language = Language::AdHoc;
         let limit = self.order_and_limit(shape, start);
@@ -307,13 +319,13 @@ impl Parser<'_> {
     }
 
     /// A column where no other expression may stand.
-    fn plain_column(&mut self) -> Result<ColumnName, SqlError> {
+    fn plain_column(&mut self) -> Result<ColumnName> {
         match self.kind() {
             Kind::Word | Kind::QuotedWord if self.kind_after(1) != Kind::OpenParen => {
                 self.column_name()
             }
             Kind::End | Kind::Semicolon | Kind::Comma => self.expected("an expression:"),
-            _ => Err(SqlError::UnsupportedExpression(self.render_item(self.at))),
+            _ => Err(self.unsupported_expression(self.at)),
         }
     }
 
@@ -324,18 +336,15 @@ impl Parser<'_> {
     }
 
     /// `word` or `relation.word`. The first word is known not to be special.
-    pub(crate) fn column_name(&mut self) -> Result<ColumnName, SqlError> {
-        let mut parts = vec![self.word()?];
-        while self.take(Kind::Period) {
-            parts.push(self.word()?);
-        }
+    pub(crate) fn column_name(&mut self) -> Result<ColumnName> {
+        let mut parts = self.parts()?;
         let name = parts.pop().unwrap_or_default();
         let relation = (!parts.is_empty()).then(|| self.dotted(parts));
         Ok(ColumnName { relation, name })
     }
 
     /// Moves behind the parenthesis that closes the one at the current position.
-    fn skip_parentheses(&mut self) -> Result<(), SqlError> {
+    fn skip_parentheses(&mut self) -> Result<()> {
         let mut depth = 0usize;
         loop {
             match self.kind() {

@@ -6,13 +6,14 @@ use lightcone_schema::{TableAccess, TableKind, TableSchema, ViewSchema};
 use lightcone_types::Identity;
 
 use crate::ast;
-use crate::block::instance_of;
+use crate::block::{instance_of, Names};
 use crate::catalog::{may_read, Caller, Catalog};
 use crate::dml::{self, WritePlan};
-use crate::error::SqlError;
+use crate::error::{Result, SqlError};
 use crate::parser::{parse, Language};
 use crate::query::{Output, Query};
 use crate::select::{check_select, compile_rule};
+use crate::words::quoted;
 
 /// A checked statement.
 #[derive(Clone, Debug)]
@@ -35,18 +36,15 @@ impl Statement {
 ///
 /// # Errors
 /// Everything 08 says is refused; what is accepted there and not here yet ends in a code.
-pub fn compile_subscription(
-    text: &str,
-    catalog: &dyn Catalog,
-    caller: &Caller,
-) -> Result<Query, SqlError> {
+pub fn compile_subscription(text: &str, catalog: &dyn Catalog, caller: &Caller) -> Result<Query> {
     match parse(text, Language::Subscription)? {
         ast::Statement::Select(select) => {
-            let checked = check_select(&select, catalog, caller)?;
+            let names = Names { catalog, caller };
+            let checked = check_select(text, &select, names)?;
             if !matches!(checked.output, Output::Row(_)) {
                 return Err(SqlError::ProjectionInSubscription);
             }
-            checked.with_rules(text, catalog, caller)
+            checked.with_rules(names)
         }
         _ => Err(SqlError::NotSelect),
     }
@@ -56,11 +54,7 @@ pub fn compile_subscription(
 ///
 /// # Errors
 /// Everything 08 says is refused; what is accepted there and not here yet ends in a code.
-pub fn compile_statement(
-    text: &str,
-    catalog: &dyn Catalog,
-    caller: &Caller,
-) -> Result<Statement, SqlError> {
+pub fn compile_statement(text: &str, catalog: &dyn Catalog, caller: &Caller) -> Result<Statement> {
     compile(text, Language::AdHoc, catalog, caller)
 }
 
@@ -69,11 +63,7 @@ pub fn compile_statement(
 ///
 /// # Errors
 /// As [`compile_statement`].
-pub fn compile_postgresql(
-    text: &str,
-    catalog: &dyn Catalog,
-    caller: &Caller,
-) -> Result<Statement, SqlError> {
+pub fn compile_postgresql(text: &str, catalog: &dyn Catalog, caller: &Caller) -> Result<Statement> {
     compile(text, Language::PostgreSql, catalog, caller)
 }
 
@@ -82,9 +72,10 @@ fn compile(
     language: Language,
     catalog: &dyn Catalog,
     caller: &Caller,
-) -> Result<Statement, SqlError> {
+) -> Result<Statement> {
+    let names = Names { catalog, caller };
     let query = |select: &ast::Select| {
-        let query = check_select(select, catalog, caller)?.with_rules(text, catalog, caller)?;
+        let query = check_select(text, select, names)?.with_rules(names)?;
         Ok::<_, SqlError>(Query {
             counts_have_a_sign: language == Language::PostgreSql,
             ..query
@@ -96,11 +87,9 @@ fn compile(
             explain: true,
             ..query(&select)?
         })),
-        ast::Statement::Write(write) => {
-            dml::plan_write(text, write, catalog, caller).map(Statement::Write)
-        }
+        ast::Statement::Write(write) => dml::plan_write(text, write, names).map(Statement::Write),
         ast::Statement::Set(name, value) => {
-            dml::plan_set(&name, &value, catalog, caller).map(Statement::Write)
+            dml::plan_set(&name, &value, names).map(Statement::Write)
         }
         ast::Statement::Show(name) => query(&dml::read_variable(&name)?).map(Statement::Select),
     }
@@ -121,16 +110,12 @@ pub fn compile_aggregate(text: &str, catalog: &dyn Catalog, caller: &Caller) -> 
 ///
 /// # Errors
 /// Everything 08 says is refused, and rules for private tables.
-pub fn check_rule(
-    text: &str,
-    catalog: &dyn Catalog,
-    owner: Identity,
-) -> Result<Arc<TableSchema>, SqlError> {
-    let caller = Caller {
+pub fn check_rule(text: &str, catalog: &dyn Catalog, owner: Identity) -> Result<Arc<TableSchema>> {
+    let caller = &Caller {
         identity: owner,
         is_owner: true,
     };
-    let checked = compile_rule(text, catalog, &caller)?;
+    let checked = compile_rule(text, Names { catalog, caller })?;
     let table = &checked.tables[usize::from(checked.own[0])];
     match table.access {
         TableAccess::Public => Ok(table.clone()),
@@ -151,7 +136,7 @@ pub enum SubscribeText<'a> {
 ///
 /// # Errors
 /// If the string is blank.
-pub fn read_subscribe_text(text: &str) -> Result<SubscribeText<'_>, SqlError> {
+pub fn read_subscribe_text(text: &str) -> Result<SubscribeText<'_>> {
     let text = text.trim();
     if text.is_empty() {
         return Err(SqlError::EmptySubscription);
@@ -175,9 +160,7 @@ pub fn expand_subscribe_all<'a>(
     let wanted = |schema: &&Arc<TableSchema>| {
         schema.kind == TableKind::User && !schema.is_event && may_read(schema.access, caller)
     };
-    let query = |schema: &Arc<TableSchema>| {
-        format!("SELECT * FROM \"{}\"", schema.name.replace('"', "\"\""))
-    };
+    let query = |schema: &Arc<TableSchema>| format!("SELECT * FROM {}", quoted(&schema.name));
     schemas.into_iter().filter(wanted).map(query).collect()
 }
 

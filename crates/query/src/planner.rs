@@ -19,7 +19,7 @@ use lightcone_table::TableView;
 use lightcone_types::Identity;
 
 use self::leading::{cheaper, leader};
-use self::order::{plan_from, Compiled};
+use self::order::plan_from;
 use crate::condition::SubqueryId;
 use crate::query::Fragment;
 
@@ -42,7 +42,7 @@ pub(crate) fn plan(
         tables,
         matches_wanted,
     };
-    let strategy = plan_from(planned, samples, None, Compiled::Yes);
+    let strategy = plan_from(planned, samples, None, true);
     cheaper(strategy, planned, samples)
 }
 
@@ -51,6 +51,6 @@ pub(crate) fn leading_subquery(
     planned: PlanInput<'_>,
     samples: &mut Samples,
 ) -> Option<SubqueryId> {
-    let strategy = plan_from(planned, samples, None, Compiled::No);
+    let strategy = plan_from(planned, samples, None, false);
     leader(&strategy, planned, samples).map(|links| links.subquery)
 }

@@ -39,13 +39,13 @@ pub use column_type::{columns_of, Type};
 pub use failure::{state, Failure};
 pub use formats::{with_length, write, write_bsatn, Format, EPOCH_2000_US};
 pub use functions::quoted_name;
-pub use literals::{is_number, write_literal};
+pub use literals::write_literal;
 pub use question::Unread;
 pub use read::is_large;
 pub use run::{Look, Pieces, STEPS_MAX};
 pub use session::{Session, VirtualTable};
 pub use tokens::{first_word, is_empty, is_word, name, placed_tokens, text, tokens, word, Token};
-pub use types::{
-    is_simple_enum, name_of_oid, oid, oid_of, parameter_oid, size_of_oid, CatalogueType, TYPES,
-};
+pub use types::{name_of_oid, oid, oid_of, parameter_oid, size_of_oid, CatalogueType, TYPES};
 pub use value::Value;
+
+pub use crate::literal::is_number;

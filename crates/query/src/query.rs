@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use lightcone_schema::TableSchema;
+use lightcone_table::{TableView, Tables};
 use lightcone_types::{AlgebraicType, ProductType};
 
 use crate::condition::{ColumnAt, Condition};
@@ -85,6 +86,12 @@ pub struct Query {
 }
 
 impl Fragment {
+    /// The tables of its relations. None if one is gone.
+    pub(crate) fn read<'t>(&self, tables: &'t dyn Tables) -> Option<Vec<&'t TableView>> {
+        let of_fragment = self.tables.iter();
+        of_fragment.map(|schema| tables.table(schema.id)).collect()
+    }
+
     /// The place of a column of the text.
     pub(crate) fn column(&self, of_text: ColumnAt) -> ColumnAt {
         ColumnAt {

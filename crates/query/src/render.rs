@@ -1,6 +1,6 @@
 //! Parts of the caller's text as messages quote them.
 
-use crate::error::SqlError;
+use crate::error::{Result, SqlError};
 use crate::lexer::Kind;
 use crate::parser::{Language, Parser};
 use crate::words::{self, is_one_of};
@@ -16,7 +16,7 @@ impl Parser<'_> {
     }
 
     /// Refuses the token at the current position.
-    pub(crate) fn expected<T>(&self, what: &str) -> Result<T, SqlError> {
+    pub(crate) fn expected<T>(&self, what: &str) -> Result<T> {
         let token = self.token();
         Err(SqlError::Syntax(if token.kind == Kind::End {
             format!("Expected {what}, found: EOF")
@@ -35,23 +35,23 @@ impl Parser<'_> {
     }
 
     pub(crate) fn unsupported_from(&self, start: usize) -> SqlError {
-        SqlError::Unsupported(self.render(start, self.statement_end()))
+        SqlError::Unsupported(self.render_rest(start))
     }
 
-    pub(crate) fn unsupported_select(&self, start: usize) -> SqlError {
-        let text = self.render(start, self.statement_end());
+    /// Refuses what the subscription language has an error of its own for.
+    pub(crate) fn unsupported_as(
+        &self,
+        start: usize,
+        subscribed: fn(String) -> SqlError,
+    ) -> SqlError {
         match self.language {
-            Language::Subscription => SqlError::UnsupportedSelect(text),
-            Language::AdHoc | Language::PostgreSql => SqlError::Unsupported(text),
+            Language::Subscription => subscribed(self.render_rest(start)),
+            Language::AdHoc | Language::PostgreSql => self.unsupported_from(start),
         }
     }
 
-    pub(crate) fn unsupported_set_operation(&self, start: usize) -> SqlError {
-        let text = self.render(start, self.statement_end());
-        match self.language {
-            Language::Subscription => SqlError::UnsupportedSetOperation(text),
-            Language::AdHoc | Language::PostgreSql => SqlError::Unsupported(text),
-        }
+    pub(crate) fn unsupported_expression(&self, start: usize) -> SqlError {
+        SqlError::UnsupportedExpression(self.render_item(start))
     }
 
     pub(crate) fn unsupported_projection(&self, start: usize) -> SqlError {

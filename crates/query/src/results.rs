@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lightcone_table::{RowLayout, Tables};
-use lightcone_types::Identity;
+use lightcone_types::{AlgebraicType, Identity};
 
 use crate::collect::{Groups, Memory, Seen, Sorter};
 use crate::condition::ColumnAt;
@@ -93,10 +93,7 @@ impl Run {
                 key: Vec::new(),
                 count: 0,
                 seen: query.distinct.then(Seen::default),
-                sorter: (!query.order.is_empty()).then(|| match query.is_order_of_rows() {
-                    true => Sorter::of_different_rows(),
-                    false => Sorter::default(),
-                }),
+                sorter: (!query.order.is_empty()).then(|| Sorter::new(query.is_order_of_rows())),
                 first_word: None,
                 skip: query.offset,
                 left,
@@ -207,8 +204,7 @@ impl Run {
         steps: &mut usize,
         visit: &mut impl FnMut(&[u8]) -> bool,
     ) -> Result<Progress, ExecuteError> {
-        let of_fragment = fragment.tables.iter().map(|schema| tables.table(schema.id));
-        let Some(tables) = of_fragment.collect::<Option<Vec<_>>>() else {
+        let Some(tables) = fragment.read(tables) else {
             self.phase = Phase::Matches(number + 1);
             return Ok(Progress::Done);
         };
@@ -448,9 +444,7 @@ impl Outlet {
         &mut self,
         query: &Query,
         shown: usize,
-        read: impl Fn(
-            crate::condition::ColumnAt,
-        ) -> Option<(&'v lightcone_types::AlgebraicType, &'v [u8])>,
+        read: impl Fn(ColumnAt) -> Option<(&'v AlgebraicType, &'v [u8])>,
         visit: &mut impl FnMut(&[u8]) -> bool,
     ) -> Result<bool, ExecuteError> {
         if self.sorter.is_some() {

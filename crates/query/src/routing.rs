@@ -117,14 +117,12 @@ fn values_of(condition: &Condition, conjunct: NodeId) -> Option<(ColId, Vec<Box<
     let (mut pending, mut values) = (vec![conjunct], Vec::<Box<[u8]>>::new());
     let mut of = None;
     while let Some(id) = pending.pop() {
-        match &condition.nodes[id as usize] {
-            Node::Or(left, right) => pending.extend([*right, *left]),
-            Node::ColumnConstant {
-                column,
-                scalar,
-                comparison: Comparison::Equal,
-                constant: Constant::Value(value),
-            } if !scalar.is_float() && of.is_none_or(|of| of == column.column) => {
+        let node = &condition.nodes[id as usize];
+        match (node, node.equal_value()) {
+            (Node::Or(left, right), _) => pending.extend([*right, *left]),
+            (_, Some((column, Constant::Value(value))))
+                if of.is_none_or(|of| of == column.column) =>
+            {
                 of = Some(column.column);
                 if !values.contains(value) {
                     values.push(value.clone());
@@ -141,19 +139,15 @@ fn values_of(condition: &Condition, conjunct: NodeId) -> Option<(ColId, Vec<Box<
 
 /// Narrows the range of a column that a conjunct compares with a constant.
 fn add_range(condition: &Condition, conjunct: NodeId, ranges: &mut Vec<ColumnRange>) {
-    let Node::ColumnConstant {
-        column,
-        scalar,
-        comparison,
-        constant: Constant::Value(value),
-    } = &condition.nodes[conjunct as usize]
+    let Node::ColumnConstant(column, test, Constant::Value(value)) =
+        &condition.nodes[conjunct as usize]
     else {
         return;
     };
-    let Some(number) = scalar.number(value) else {
+    let Some(number) = test.scalar.number(value) else {
         return;
     };
-    let (low, high) = match comparison {
+    let (low, high) = match test.comparison {
         Comparison::Less | Comparison::LessOrEqual => (0, number),
         Comparison::Greater | Comparison::GreaterOrEqual => (number, u128::MAX),
         Comparison::Equal => (number, number),
@@ -167,7 +161,7 @@ fn add_range(condition: &Condition, conjunct: NodeId, ranges: &mut Vec<ColumnRan
         }
         None => ranges.push(ColumnRange {
             column,
-            order: ColumnOrder(*scalar),
+            order: ColumnOrder(test.scalar),
             low,
             high,
         }),
@@ -189,8 +183,7 @@ impl Scalar {
                 let number = with_integer!(integer, N => greatest(size_of::<N>())?);
                 number ^ if integer.is_signed() { SIGN } else { 0 }
             }
-            Scalar::F32 => ordered_bits_64(crate::scalar::f32_at(bytes)?.into()).into(),
-            Scalar::F64 => ordered_bits_64(crate::scalar::f64_at(bytes)?).into(),
+            Scalar::F32 | Scalar::F64 => ordered_bits_64(self.float(bytes)?).into(),
             Scalar::Bytes => {
                 let content = crate::scalar::content(bytes)?;
                 let mut first = [0; 16];

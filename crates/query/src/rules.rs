@@ -9,54 +9,33 @@ use lightcone_schema::TableSchema;
 use lightcone_types::TableId;
 
 use self::substitute::{combinations, substitute, too_many, NODES_MAX};
-use crate::catalog::{Caller, Catalog};
-use crate::error::SqlError;
+use crate::block::Names;
+use crate::error::{Result, SqlError};
 use crate::query::{Fragment, OuterJoin, Query};
-use crate::select::{compile_rule, CheckedSelect};
+use crate::select::compile_rule;
 
 pub use self::substitute::FRAGMENTS_MAX;
 
 /// Rules draw in the rules of what they read, at most so deep. Expanding them recurses.
 const DEPTH_MAX: usize = 64;
 
-impl CheckedSelect {
-    /// The query of a text, as this caller may see it.
-    pub fn with_rules(
-        self,
-        text: &str,
-        catalog: &dyn Catalog,
-        caller: &Caller,
-    ) -> Result<Query, SqlError> {
-        Ok(Query {
-            text: text.to_owned(),
-            tables: self.fragment.tables.clone(),
-            fragments: apply_rules(self.fragment, catalog, caller)?,
-            optional: self.optional,
-            output: self.output,
-            distinct: self.distinct,
-            joined: self.joined,
-            order: self.order,
-            offset: self.offset,
-            limit: self.limit,
-            explain: false,
-            counts_have_a_sign: false,
-        })
+impl Query {
+    /// A query without rules, as this caller may see it.
+    pub(crate) fn with_rules(mut self, names: Names<'_>) -> Result<Query> {
+        let fragment = self.fragments.remove(0);
+        self.fragments = apply_rules(fragment, names)?;
+        Ok(self)
     }
 }
 
 /// The fragments of a query as this caller may see it: for the owner one, the query as it is.
-fn apply_rules(
-    query: Fragment,
-    catalog: &dyn Catalog,
-    caller: &Caller,
-) -> Result<Vec<Fragment>, SqlError> {
-    let is_guarded = |table: &Arc<TableSchema>| !catalog.rules(table.id).is_empty();
-    if caller.is_owner || !query.tables.iter().any(is_guarded) {
+fn apply_rules(query: Fragment, names: Names<'_>) -> Result<Vec<Fragment>> {
+    let is_guarded = |table: &Arc<TableSchema>| !names.catalog.rules(table.id).is_empty();
+    if names.caller.is_owner || !query.tables.iter().any(is_guarded) {
         return Ok(vec![query]);
     }
     let mut expansion = Expansion {
-        catalog,
-        caller,
+        names,
         chain: Vec::new(),
         known: HashMap::new(),
     };
@@ -68,8 +47,7 @@ fn apply_rules(
 }
 
 struct Expansion<'a> {
-    catalog: &'a dyn Catalog,
-    caller: &'a Caller,
+    names: Names<'a>,
     /// The tables whose rules are being expanded.
     chain: Vec<TableId>,
     /// What has taken the place of a table.
@@ -78,7 +56,7 @@ struct Expansion<'a> {
 
 impl Expansion<'_> {
     /// The fragments of a query, or of a rule of the last table in the chain.
-    fn expand(&mut self, query: &Fragment) -> Result<Vec<Fragment>, SqlError> {
+    fn expand(&mut self, query: &Fragment) -> Result<Vec<Fragment>> {
         let mut choices = Vec::with_capacity(query.tables.len());
         for (relation, table) in query.tables.iter().enumerate() {
             let choice = self.instead_of(table)?;
@@ -106,11 +84,8 @@ impl Expansion<'_> {
     }
 
     /// What stands for all rows of this table: None if the table itself does.
-    fn instead_of(
-        &mut self,
-        table: &Arc<TableSchema>,
-    ) -> Result<Option<Arc<[Fragment]>>, SqlError> {
-        let rules = self.catalog.rules(table.id);
+    fn instead_of(&mut self, table: &Arc<TableSchema>) -> Result<Option<Arc<[Fragment]>>> {
+        let rules = self.names.catalog.rules(table.id);
         // A rule sees all of the table that it is for.
         if rules.is_empty() || self.chain.last() == Some(&table.id) {
             return Ok(None);
@@ -127,7 +102,7 @@ impl Expansion<'_> {
         self.chain.push(table.id);
         let mut fragments = Vec::new();
         for rule in rules {
-            let rule = compile_rule(rule, self.catalog, self.caller)?;
+            let rule = compile_rule(rule, self.names)?;
             fragments.extend(self.expand(&rule)?);
             if fragments.len() > FRAGMENTS_MAX {
                 return Err(too_many());

@@ -40,12 +40,21 @@ impl Scalar {
         matches!(self, Scalar::F32 | Scalar::F64)
     }
 
+    /// The float at the start of a byte string. `None` of other types too.
+    #[inline]
+    pub fn float(self, bytes: &[u8]) -> Option<f64> {
+        match self {
+            Scalar::F32 => f32_at(bytes).map(f64::from),
+            Scalar::F64 => f64_at(bytes),
+            Scalar::Integer(_) | Scalar::Bytes => None,
+        }
+    }
+
     /// Compares the values at the start of two byte strings. `None` if one of them is too short.
     pub fn compare(self, left: &[u8], right: &[u8]) -> Option<Ordering> {
         Some(match self {
             Scalar::Integer(integer) => return integer.compare(left, right),
-            Scalar::F32 => cmp_floats(f32_at(left)?.into(), f32_at(right)?.into()),
-            Scalar::F64 => cmp_floats(f64_at(left)?, f64_at(right)?),
+            Scalar::F32 | Scalar::F64 => cmp_floats(self.float(left)?, self.float(right)?),
             Scalar::Bytes => content(left)?.cmp(content(right)?),
         })
     }

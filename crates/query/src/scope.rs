@@ -8,7 +8,7 @@ use lightcone_types::AlgebraicType;
 
 use crate::ast::ColumnName;
 use crate::condition::ColumnAt;
-use crate::error::{SqlError, RELATIONS_MAX};
+use crate::error::{Result, SqlError, RELATIONS_MAX};
 
 /// All relations of a query, and which of them names refer to at present: those of the subquery that is being checked, and
 /// what those do not have is looked for around it.
@@ -66,7 +66,7 @@ impl Scope {
         self.levels.last().expect("one is never left")
     }
 
-    pub fn add(&mut self, alias: &str, table: Arc<TableSchema>) -> Result<(), SqlError> {
+    pub fn add(&mut self, alias: &str, table: Arc<TableSchema>) -> Result<()> {
         let relation = self.relations.len();
         if relation >= RELATIONS_MAX {
             return Err(SqlError::TooManyRelations);
@@ -81,7 +81,7 @@ impl Scope {
     }
 
     /// A relation of the query or subquery that is being checked.
-    pub fn relation(&self, alias: &str) -> Result<usize, SqlError> {
+    pub fn relation(&self, alias: &str) -> Result<usize> {
         let found = self.level().by_alias.get(alias).copied();
         found.ok_or_else(|| SqlError::NotInScope(alias.to_owned()))
     }
@@ -143,7 +143,7 @@ impl Scope {
     }
 
     /// The column of this name: of the innermost subquery that has one.
-    pub fn column(&self, name: &ColumnName) -> Result<ColumnRef<'_>, SqlError> {
+    pub fn column(&self, name: &ColumnName) -> Result<ColumnRef<'_>> {
         let mut levels = self.levels.iter().rev();
         let innermost = levels.next().map(|level| self.column_in(level, name));
         let innermost = innermost.expect("one is never left");
@@ -157,7 +157,7 @@ impl Scope {
         }
     }
 
-    fn column_in(&self, level: &Level, name: &ColumnName) -> Result<ColumnRef<'_>, SqlError> {
+    fn column_in(&self, level: &Level, name: &ColumnName) -> Result<ColumnRef<'_>> {
         let relation = match &name.relation {
             Some(alias) => {
                 let found = level.by_alias.get(alias).copied();

@@ -6,42 +6,24 @@ use std::sync::Arc;
 use lightcone_schema::{ColumnSchema, TableSchema};
 use lightcone_types::{AlgebraicType, ColId};
 
-use crate::ast::{self, Select};
+use crate::ast::{self, Function, Projection, Select, SelectItem, Shape};
 use crate::block::{Block, Names};
-use crate::catalog::{Caller, Catalog};
 use crate::condition::ColumnAt;
-use crate::error::SqlError;
+use crate::error::{Result, SqlError};
 use crate::grouping::{Order, OrderKey};
 use crate::literal;
 use crate::parser::{parse, Language};
-use crate::query::{Fragment, JoinOn, Output};
+use crate::query::{Fragment, JoinOn, Output, Query};
 use crate::scope::Scope;
 use crate::shape::{self, check_shape};
 
-/// A query as its text says it, before rules are drawn in.
-pub(crate) struct CheckedSelect {
-    pub fragment: Fragment,
-    pub optional: Vec<bool>,
-    pub output: Output,
-    pub distinct: bool,
-    pub joined: usize,
-    pub order: Vec<Order>,
-    pub offset: u64,
-    pub limit: Option<u64>,
-}
-
-/// Checks a query of either language.
-pub(crate) fn check_select(
-    select: &Select,
-    catalog: &dyn Catalog,
-    caller: &Caller,
-) -> Result<CheckedSelect, SqlError> {
+/// Checks a query of either language. Rules are not drawn in yet.
+pub(crate) fn check_select(text: &str, select: &Select, names: Names<'_>) -> Result<Query> {
     let mut scope = Scope::new(!select.joins.is_empty());
     let mut outer = Vec::new();
-    let names = Names { catalog, caller };
     let Block { condition, joins } = names.check_block(select, &mut scope, &mut outer)?;
     let (plain, items) = match &select.projection {
-        ast::Projection::Items(items) => (None, &items[..]),
+        Projection::Items(items) if is_grouped(items, &select.shape) => (None, &items[..]),
         projection => (Some(check_output(projection, &scope)?), &[][..]),
     };
     let shape::Checked { output, mut order } = check_shape(&select.shape, plain, items, &scope)?;
@@ -55,17 +37,20 @@ pub(crate) fn check_select(
     let optional = optional.collect();
     let joined = scope.joined_count();
     let tables = scope.into_tables();
-    Ok(CheckedSelect {
-        fragment: Fragment {
-            own: (0..tables.len() as u16).collect(),
-            tables,
-            condition: Arc::new(condition),
-            joins: joins.into_iter().map(on).collect(),
-            outer,
-            number: None,
-            rules: Vec::new(),
-            guarded: Vec::new(),
-        },
+    let fragment = Fragment {
+        own: (0..tables.len() as u16).collect(),
+        tables: tables.clone(),
+        condition: Arc::new(condition),
+        joins: joins.into_iter().map(on).collect(),
+        outer,
+        number: None,
+        rules: Vec::new(),
+        guarded: Vec::new(),
+    };
+    Ok(Query {
+        text: text.to_owned(),
+        fragments: vec![fragment],
+        tables,
         optional,
         output,
         distinct: select.shape.distinct,
@@ -73,6 +58,8 @@ pub(crate) fn check_select(
         order,
         offset: offset.transpose()?.unwrap_or(0),
         limit,
+        explain: false,
+        counts_have_a_sign: false,
     })
 }
 
@@ -94,7 +81,7 @@ fn tie_break(order: &[Order], table: &TableSchema) -> Option<Order> {
 }
 
 /// A number of rows.
-fn check_count(number: &str) -> Result<u64, SqlError> {
+fn check_count(number: &str) -> Result<u64> {
     literal::limit(number).ok_or_else(|| SqlError::InvalidLiteral {
         text: number.to_owned(),
         ty: AlgebraicType::U64.type_name(),
@@ -102,15 +89,11 @@ fn check_count(number: &str) -> Result<u64, SqlError> {
 }
 
 /// A rule as a part of queries. What it returns takes the place of the only relation of a text.
-pub(crate) fn compile_rule(
-    text: &str,
-    catalog: &dyn Catalog,
-    caller: &Caller,
-) -> Result<Fragment, SqlError> {
+pub(crate) fn compile_rule(text: &str, names: Names<'_>) -> Result<Fragment> {
     let ast::Statement::Select(select) = parse(text, Language::Subscription)? else {
         return Err(SqlError::NotSelect);
     };
-    let checked = check_select(&select, catalog, caller)?;
+    let mut checked = check_select(text, &select, names)?;
     let Output::Row(returned) = checked.output else {
         return Err(SqlError::ProjectionInSubscription);
     };
@@ -122,15 +105,26 @@ pub(crate) fn compile_rule(
     Ok(Fragment {
         own: vec![returned],
         rules: vec![text.into()],
-        ..checked.fragment
+        ..checked.fragments.remove(0)
     })
 }
 
-fn check_output(projection: &ast::Projection, scope: &Scope) -> Result<Output, SqlError> {
+/// Are items, of rows in groups, more than the reference's language has?
+fn is_grouped(items: &[SelectItem], shape: &Shape) -> bool {
+    let is_count = match items {
+        [SelectItem::Aggregate(of, _)] => of.function == Function::Count && of.column.is_none(),
+        _ => false,
+    };
+    let is_column = |item: &SelectItem| matches!(item, SelectItem::Column(_));
+    let is_plain = is_count && !shape.distinct || items.iter().all(is_column);
+    !is_plain || !shape.group_by.is_empty() || shape.having.is_some()
+}
+
+fn check_output(projection: &Projection, scope: &Scope) -> Result<Output> {
     match projection {
-        ast::Projection::Star if scope.joined_count() > 1 => Err(SqlError::WildcardOnJoin),
-        ast::Projection::Star => Ok(Output::Row(0)),
-        ast::Projection::RelationStar(relation) => {
+        Projection::Star if scope.joined_count() > 1 => Err(SqlError::WildcardOnJoin),
+        Projection::Star => Ok(Output::Row(0)),
+        Projection::RelationStar(relation) => {
             let relation = scope.relation(relation)? as u16;
             if !scope.is_optional(relation) {
                 return Ok(Output::Row(relation));
@@ -142,12 +136,14 @@ fn check_output(projection: &ast::Projection, scope: &Scope) -> Result<Output, S
             };
             Ok(Output::Columns(columns.map(column).collect()))
         }
-        ast::Projection::Count(alias) => Ok(Output::Count(alias.clone())),
-        ast::Projection::Items(_) => unreachable!("groups are checked elsewhere"),
-        ast::Projection::Columns(items) => {
+        Projection::Items(items) => {
             let mut names = HashSet::new();
             let mut columns = Vec::with_capacity(items.len());
             for item in items {
+                let item = match item {
+                    SelectItem::Column(item) => item,
+                    SelectItem::Aggregate(_, alias) => return Ok(Output::Count(alias.clone())),
+                };
                 let column = scope.column(&item.column)?;
                 let name = item.alias.as_ref().unwrap_or(&item.column.name);
                 if !names.insert(name) {

@@ -8,7 +8,7 @@ use lightcone_types::AlgebraicType as T;
 use crate::ast::{AggregateName, Function, OrderItem, OrderTarget, SelectItem, Shape};
 use crate::check::check_condition;
 use crate::condition::ColumnAt;
-use crate::error::SqlError;
+use crate::error::{Result, SqlError};
 use crate::grouping::{table_of_groups, Aggregate, GroupItem, Grouping, Order, OrderKey};
 use crate::query::Output;
 use crate::scalar::Scalar;
@@ -26,7 +26,7 @@ pub(crate) fn check_shape(
     plain: Option<Output>,
     items: &[SelectItem],
     scope: &Scope,
-) -> Result<Checked, SqlError> {
+) -> Result<Checked> {
     let Some(plain) = plain else {
         return check_groups(shape, items, scope);
     };
@@ -47,7 +47,7 @@ fn order_of_rows(
     distinct: bool,
     output: &Output,
     scope: &Scope,
-) -> Result<Order, SqlError> {
+) -> Result<Order> {
     let listed: &[(ColumnAt, String)] = match output {
         Output::Columns(listed) => listed,
         _ => &[],
@@ -101,11 +101,11 @@ struct Groups<'s> {
     columns: Vec<ColumnSchema>,
 }
 
-fn check_groups(shape: &Shape, items: &[SelectItem], scope: &Scope) -> Result<Checked, SqlError> {
+fn check_groups(shape: &Shape, items: &[SelectItem], scope: &Scope) -> Result<Checked> {
     let keys = shape.group_by.iter().map(|name| Ok(scope.column(name)?.at));
     let mut groups = Groups {
         scope,
-        keys: keys.collect::<Result<_, SqlError>>()?,
+        keys: keys.collect::<Result<_>>()?,
         items: Vec::new(),
         columns: Vec::new(),
     };
@@ -134,7 +134,7 @@ fn check_groups(shape: &Shape, items: &[SelectItem], scope: &Scope) -> Result<Ch
                 descending: item.descending,
             })
         })
-        .collect::<Result<_, SqlError>>()?;
+        .collect::<Result<_>>()?;
     let row = Arc::new(table_of_groups(groups.columns));
     let having = match &shape.having {
         Some(having) => {
@@ -162,13 +162,7 @@ fn check_groups(shape: &Shape, items: &[SelectItem], scope: &Scope) -> Result<Ch
 }
 
 impl Groups<'_> {
-    fn add(
-        &mut self,
-        item: GroupItem,
-        ty: T,
-        name: &str,
-        text: Option<String>,
-    ) -> Result<usize, SqlError> {
+    fn add(&mut self, item: GroupItem, ty: T, name: &str, text: Option<String>) -> Result<usize> {
         if self.columns.iter().any(|column| column.name == name) {
             return Err(SqlError::DuplicateName(name.to_owned()));
         }
@@ -181,7 +175,7 @@ impl Groups<'_> {
         Ok(self.items.len() - 1)
     }
 
-    fn add_key(&mut self, at: ColumnAt, name: &str) -> Result<usize, SqlError> {
+    fn add_key(&mut self, at: ColumnAt, name: &str) -> Result<usize> {
         let Some(key) = self.keys.iter().position(|key| *key == at) else {
             return Err(SqlError::Inconsistent(
                 "columns of the select list, HAVING and ORDER BY that are in no aggregate belong into GROUP BY",
@@ -191,7 +185,7 @@ impl Groups<'_> {
         self.add(GroupItem::Key(key), ty, name, None)
     }
 
-    fn add_aggregate(&mut self, name: &AggregateName, alias: &str) -> Result<usize, SqlError> {
+    fn add_aggregate(&mut self, name: &AggregateName, alias: &str) -> Result<usize> {
         let column = match &name.column {
             Some(column) => Some(self.scope.column(column)?),
             None => None,
@@ -216,7 +210,7 @@ impl Groups<'_> {
     }
 
     /// The item that is this aggregate; a hidden one, if the select list has none.
-    fn find_aggregate(&mut self, name: &AggregateName) -> Result<usize, SqlError> {
+    fn find_aggregate(&mut self, name: &AggregateName) -> Result<usize> {
         let text = name.text();
         let is_it = |column: &ColumnSchema| column.accessor.as_deref() == Some(&*text);
         match self.columns.iter().position(is_it) {
@@ -225,7 +219,7 @@ impl Groups<'_> {
         }
     }
 
-    fn order(&mut self, item: &OrderItem, shown: usize) -> Result<usize, SqlError> {
+    fn order(&mut self, item: &OrderItem, shown: usize) -> Result<usize> {
         match &item.target {
             OrderTarget::Position(position) => {
                 let place = position.checked_sub(1).filter(|place| *place < shown);

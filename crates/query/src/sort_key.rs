@@ -6,7 +6,7 @@ use lightcone_types::AlgebraicType;
 
 use crate::condition::ColumnAt;
 use crate::grouping::{Order, OrderKey};
-use crate::scalar::{f32_at, f64_at};
+use crate::scalar::Scalar;
 
 /// One form for all encodings of equal values, which sorts as the values do.
 pub(crate) fn push_sort_key(ty: &AlgebraicType, value: &[u8], descending: bool, out: &mut Vec<u8>) {
@@ -102,30 +102,13 @@ pub(crate) fn sort_key<'v>(
 
 /// The one encoding of equal floats that stands for all of them in a group's key.
 pub(crate) fn make_canonical(ty: &AlgebraicType, value: &mut [u8]) {
-    match ty {
-        AlgebraicType::F32 => {
-            let Some(float) = f32_at(value) else {
-                return;
-            };
-            // Adding 0 makes +0 of -0.
-            let float = if float.is_nan() {
-                f32::NAN
-            } else {
-                float + 0.0
-            };
-            value.copy_from_slice(&float.to_le_bytes());
+    let scalar = Scalar::of(ty);
+    match scalar.and_then(|scalar| scalar.float(value)) {
+        Some(float) if float.is_nan() && value.len() == size_of::<f32>() => {
+            value.copy_from_slice(&f32::NAN.to_le_bytes());
         }
-        AlgebraicType::F64 => {
-            let Some(float) = f64_at(value) else {
-                return;
-            };
-            let float = if float.is_nan() {
-                f64::NAN
-            } else {
-                float + 0.0
-            };
-            value.copy_from_slice(&float.to_le_bytes());
-        }
+        Some(float) if float.is_nan() => value.copy_from_slice(&f64::NAN.to_le_bytes()),
+        Some(0.0) => value.fill(0),
         _ => {}
     }
 }

@@ -6,9 +6,7 @@ use lightcone_schema::TableSchema;
 use lightcone_table::RowLayout;
 use lightcone_types::{AlgebraicType, ColId, Identity};
 
-use crate::condition::Node;
 use crate::grouping::OrderKey;
-use crate::lexer::Comparison;
 use crate::live_join::LiveJoin;
 use crate::predicate::{Predicate, PredicateCompiler};
 use crate::query::{Fragment, Output, Query};
@@ -125,16 +123,10 @@ impl Fragment {
         let bound = self.condition.bind(sender);
         let (mut parameters, mut others) = (Vec::new(), Vec::new());
         for &id in &bound.conjuncts {
-            match &self.condition.nodes[id as usize] {
-                // Equal values of a column have equal bytes, but for floats. Two values of a Bool are no reason to look rows up
-                // by it.
-                Node::ColumnConstant {
-                    column,
-                    scalar,
-                    comparison: Comparison::Equal,
-                    constant,
-                } if !scalar.is_float() && !is_bool(table, column.column) => {
-                    parameters.push((column.column, constant.bound(sender)));
+            // Two values of a Bool are no reason to look rows up by it.
+            match self.condition.nodes[id as usize].equal_value() {
+                Some((at, constant)) if !is_bool(table, at.column) => {
+                    parameters.push((at.column, constant.bound(sender)));
                 }
                 _ => others.push(id),
             }

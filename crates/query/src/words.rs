@@ -6,6 +6,11 @@ pub(crate) fn is_one_of(word: &str, words: &str) -> bool {
     words.any(|known| known.eq_ignore_ascii_case(word))
 }
 
+/// A name as it stands in a text, whatever it is.
+pub(crate) fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
 /// These end a table reference instead of being its alias.
 pub(crate) const NO_TABLE_ALIAS: &str = "\
     WITH EXPLAIN ANALYZE SELECT WHERE GROUP SORT HAVING ORDER PIVOT TOP LATERAL VIEW LIMIT OFFSET FETCH UNION EXCEPT INTERSECT \

@@ -800,8 +800,8 @@ fn subscribe_texts() {
     }
     let error = subscription("select * from nope").expect_err("absent");
     assert_eq!(
-        error.to_subscription_message("select * from nope"),
-        "no such table: `nope`. If the table exists, it may be marked private., executing: `select * from nope`"
+        error.to_string(),
+        "no such table: `nope`. If the table exists, it may be marked private."
     );
 }
 

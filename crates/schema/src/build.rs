@@ -117,11 +117,7 @@ impl ViewDef {
             constraints,
             sequences: Vec::new(),
             schedule: None,
-            access: if self.is_public {
-                TableAccess::Public
-            } else {
-                TableAccess::Private
-            },
+            access: self.access(),
             kind: TableKind::User,
             is_event: false,
             view: Some(ViewSchema {

@@ -287,6 +287,16 @@ pub struct ViewDef {
     pub primary_key: Option<ColId>,
 }
 
+impl ViewDef {
+    /// That of the table that holds its rows.
+    pub fn access(&self) -> TableAccess {
+        match self.is_public {
+            true => TableAccess::Public,
+            false => TableAccess::Private,
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpHandlerDef {
     pub name: String,
@@ -337,14 +347,5 @@ impl ModuleDef {
     pub fn view(&self, name: &str) -> Option<&ViewDef> {
         let id = *self.views_by_name.get(name)?;
         Some(&self.views[id])
-    }
-
-    /// Id of the reducer for a lifecycle event.
-    pub fn lifecycle_reducer(&self, lifecycle: Lifecycle) -> Option<usize> {
-        match lifecycle {
-            Lifecycle::Init => self.init,
-            Lifecycle::OnConnect => self.on_connect,
-            Lifecycle::OnDisconnect => self.on_disconnect,
-        }
     }
 }

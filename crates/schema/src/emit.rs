@@ -34,7 +34,7 @@ fn level_v10(level: &ModuleLevel) -> RawModuleDefV10 {
     let explicit = explicit_names(level);
     let names = ShownNames {
         level,
-        readers_rules: NameRules::new(level.policy, explicit.clone()),
+        readers_rules: NameRules::new(level.policy, explicit.clone(), false),
     };
     let mut sections = vec![S::Typespace((*level.typespace).clone())];
     add(&mut sections, level.types.iter().map(type_v10), S::Types);
@@ -227,18 +227,14 @@ fn explicit_names(level: &ModuleLevel) -> ExplicitNames {
         source_name: source.to_owned(),
         canonical_name: canonical.to_owned(),
     };
-    let tables = level
-        .tables
-        .iter()
-        .map(|t| mapping(&t.source_name, &t.name));
-    let reducers = level
-        .shown_reducers()
-        .map(|r| mapping(&r.source_name, &r.name));
-    let procedures = level
-        .procedures
-        .iter()
-        .map(|p| mapping(&p.source_name, &p.name));
-    let views = level.views.iter().map(|v| mapping(&v.source_name, &v.name));
+    let tables = level.tables.iter();
+    let tables = tables.map(|table| mapping(&table.source_name, &table.name));
+    let reducers = level.shown_reducers();
+    let reducers = reducers.map(|reducer| mapping(&reducer.source_name, &reducer.name));
+    let procedures = level.procedures.iter();
+    let procedures = procedures.map(|of| mapping(&of.source_name, &of.name));
+    let views = level.views.iter();
+    let views = views.map(|view| mapping(&view.source_name, &view.name));
     let functions = reducers.chain(procedures).chain(views);
     let tables = tables.map(ExplicitNameEntry::Table);
     ExplicitNames {

@@ -144,6 +144,12 @@ impl TableSchema {
         &self.columns[usize::from(self.view.is_some())..]
     }
 
+    /// Whether the module has an index on this column alone.
+    pub fn has_index_on(&self, column: ColId) -> bool {
+        let mut indexes = self.indexes.iter();
+        indexes.any(|index| *index.algorithm.columns() == [column])
+    }
+
     /// The column at this position.
     pub fn column(&self, column: ColId) -> Option<&ColumnSchema> {
         self.columns.get(usize::from(column.0))

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use lightcone_database::Engines;
 use lightcone_engine::{Datastore, RowBuffer};
 use lightcone_host::{
-    HandlerResponse, HostEnv, HostError, InstanceOptions, LoadedModule, ModuleEngine,
-    ModuleInstance, OpenTransaction, ProcedureOutcome, ReducerCall, ReducerOutcome, Transactions,
+    HostEnv, HostError, InstanceOptions, LoadedModule, ModuleEngine, ModuleInstance,
+    OpenTransaction, ProcedureCall, ProcedureOutcome, ReducerCall, ReducerOutcome, Transactions,
 };
 use lightcone_schema::raw::{
     FunctionVisibility, RawConstraintData, RawConstraintDefV10, RawIndexAlgorithm, RawIndexDefV10,
@@ -60,21 +60,10 @@ impl ModuleInstance for TransferInstance {
     fn call_procedure(
         &mut self,
         _: &mut dyn Transactions,
-        call: &ReducerCall<'_>,
+        call: &ProcedureCall<'_>,
     ) -> ProcedureOutcome {
         ProcedureOutcome::Failed {
-            message: format!("there is no procedure {}", call.name),
-        }
-    }
-
-    fn call_http_handler(
-        &mut self,
-        _: &mut dyn Transactions,
-        call: &ReducerCall<'_>,
-        _: &[u8],
-    ) -> ProcedureOutcome<HandlerResponse> {
-        ProcedureOutcome::Failed {
-            message: format!("there is no HTTP handler {}", call.name),
+            message: format!("there is no procedure or HTTP handler {}", call.call.name),
         }
     }
 

@@ -80,12 +80,8 @@ impl Server {
         let listens = listen(options.listen_addr).await?;
         let postgres_listens = listen_if(options.postgres_addr.or(config.postgres.listen)).await?;
         let metrics_listens = listen_if(config.metrics.listen).await?;
-        let all = [
-            Some(&listens),
-            postgres_listens.as_ref(),
-            metrics_listens.as_ref(),
-        ];
-        for (_, address) in all.into_iter().flatten() {
+        let others = postgres_listens.iter().chain(&metrics_listens);
+        for (_, address) in others.chain([&listens]) {
             node.own_ports.add(address.port());
         }
         let (stop, stopping) = watch::channel(Stage::Running);
@@ -246,18 +242,20 @@ async fn accept(
             }
         };
         pause = ACCEPT_PAUSE_MIN;
+        let refuse = |stream: &TcpStream, text| {
+            add(&node.counters.connections_refused, 1);
+            refuse(stream, &protocol.refusal(text));
+        };
         if !node.descriptors.permit(&stream) {
-            add(&node.counters.connections_refused, 1);
-            refuse(&stream, &protocol, "the server has no file descriptors left for connections: raise its limit (ulimit -n) [LC0329]");
+            refuse(&stream, NO_DESCRIPTORS);
             continue;
         }
-        if node.counters.connections_open.fetch_add(1, Relaxed) >= connections_max {
-            node.counters.connections_open.fetch_sub(1, Relaxed);
-            add(&node.counters.connections_refused, 1);
-            refuse(&stream, &protocol, TOO_MANY_CONNECTIONS);
-            continue;
-        }
+        let others = node.counters.connections_open.fetch_add(1, Relaxed);
         let counted = Counted(node.clone());
+        if others >= connections_max {
+            refuse(&stream, TOO_MANY_CONNECTIONS);
+            continue;
+        }
         // Only a connection that is gone already has no end here.
         let Ok(local) = stream.local_addr() else {
             continue;
@@ -265,8 +263,7 @@ async fn accept(
         let peer = peer.ip().to_canonical();
         let is_proxy = node.config.network.trusted_proxies.contains(peer);
         let Some(of_address) = addresses.enter(peer, is_proxy) else {
-            add(&node.counters.connections_refused, 1);
-            refuse(&stream, &protocol, TOO_MANY_OF_ADDRESS);
+            refuse(&stream, TOO_MANY_OF_ADDRESS);
             continue;
         };
         add(&node.counters.connections_accepted, 1);
@@ -297,6 +294,8 @@ async fn accept(
     }
 }
 
+const NO_DESCRIPTORS: &str =
+    "the server has no file descriptors left for connections: raise its limit (ulimit -n) [LC0329]";
 const TOO_MANY_CONNECTIONS: &str =
     "the server has as many connections as limits.connections-max allows [LC0116]";
 const TOO_MANY_OF_ADDRESS: &str =
@@ -312,10 +311,9 @@ async fn serve_postgres(stream: TcpStream, postgres: Arc<Postgres>, slot: Connec
 }
 
 /// Never waits: the answer fits into the socket's buffer or is lost.
-fn refuse(stream: &TcpStream, protocol: &Protocol, text: &str) {
-    let answer = protocol.refusal(text);
+fn refuse(stream: &TcpStream, answer: &[u8]) {
     // A fresh socket has no readiness yet in the runtime's view, so the plain system call.
-    let _ = rustix::net::send(stream, &answer, rustix::net::SendFlags::DONTWAIT);
+    let _ = rustix::net::send(stream, answer, rustix::net::SendFlags::DONTWAIT);
 }
 
 #[cfg(test)]

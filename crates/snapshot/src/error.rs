@@ -1,9 +1,9 @@
 //! Errors of snapshots. Codes have their pages under `docs/errors/`.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use lightcone_storage::{FilePosition, LogOffset};
+use lightcone_storage::{FilePosition, LogOffset, Refused};
 
 use crate::format::ObjectHash;
 
@@ -53,17 +53,6 @@ pub struct Problem {
 }
 
 impl SnapshotError {
-    pub(crate) fn io<'a>(
-        action: &'static str,
-        path: &'a Path,
-    ) -> impl FnOnce(io::Error) -> SnapshotError + use<'a> {
-        move |source| SnapshotError::Io {
-            action,
-            path: path.to_owned(),
-            source,
-        }
-    }
-
     /// Whether the stored bytes are at fault, rather than the machine.
     pub fn is_damage(&self) -> bool {
         matches!(self, SnapshotError::Damaged { .. })
@@ -75,5 +64,20 @@ impl SnapshotError {
             self,
             SnapshotError::Damaged { .. } | SnapshotError::Io { .. }
         )
+    }
+}
+
+impl From<Refused> for SnapshotError {
+    fn from(refused: Refused) -> SnapshotError {
+        let Refused {
+            action,
+            path,
+            source,
+        } = refused;
+        SnapshotError::Io {
+            action,
+            path,
+            source,
+        }
     }
 }

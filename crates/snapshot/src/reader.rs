@@ -2,11 +2,8 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::path::{Path, PathBuf};
 
-use lightcone_storage::{
-    read_exact_at, read_full_at, File, FilePosition, LogOffset, OpenMode, Storage,
-};
+use lightcone_storage::{Directory, FilePosition, LogOffset, NamedFile, OpenMode};
 
 use crate::error::SnapshotError;
 use crate::format::{
@@ -19,38 +16,20 @@ pub struct Snapshot {
     /// The first transaction that is not in it.
     pub offset: LogOffset,
     pub manifest: Vec<u8>,
-    packs: Vec<Pack>,
-    objects: HashMap<ObjectHash, Place>,
-    order: Vec<ObjectHash>,
-}
-
-struct Pack {
-    path: PathBuf,
-    file: Box<dyn File>,
-}
-
-#[derive(Clone, Copy)]
-struct Place {
-    pack: u32,
-    bytes: u32,
-    position: FilePosition,
+    packs: Vec<NamedFile>,
+    objects: Vec<ObjectEntry>,
+    /// Where an object is among them.
+    index: HashMap<ObjectHash, usize>,
 }
 
 pub(crate) fn load_manifest(
-    storage: &dyn Storage,
-    directory: &Path,
+    directory: &Directory,
     offset: LogOffset,
 ) -> Result<Manifest, SnapshotError> {
     let path = directory.join(manifest_name(offset));
-    let file = storage
-        .open(&path, OpenMode::Read)
-        .map_err(SnapshotError::io("open", &path))?;
-    let length = file
-        .length()
-        .map_err(SnapshotError::io("read the length of", &path))?;
-    let mut bytes = vec![0; length as usize];
-    let read = read_full_at(&*file, &mut bytes, FilePosition::START)
-        .map_err(SnapshotError::io("read", &path))?;
+    let file = directory.open(&path, OpenMode::Read)?;
+    let mut bytes = vec![0; file.end()?.get() as usize];
+    let read = file.read_full(&mut bytes, FilePosition::START)?;
     bytes.truncate(read);
     let damaged = |at: FilePosition, found| SnapshotError::Damaged {
         file: path.clone(),
@@ -79,11 +58,10 @@ pub(crate) fn load_manifest(
 
 impl Snapshot {
     pub(crate) fn open(
-        storage: &dyn Storage,
-        directory: &Path,
+        directory: &Directory,
         offset: LogOffset,
     ) -> Result<Snapshot, SnapshotError> {
-        let manifest = load_manifest(storage, directory, offset)?;
+        let manifest = load_manifest(directory, offset)?;
         let mut packs = Vec::with_capacity(manifest.packs.len());
         for entry in &manifest.packs {
             let path = directory.join(pack_name(entry.number));
@@ -92,28 +70,15 @@ impl Snapshot {
                 byte_offset: at,
                 found,
             };
-            let file = match storage.open(&path, OpenMode::Read) {
-                Ok(file) => file,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    return Err(damaged(
-                        FilePosition::START,
-                        format!(
-                            "the file is missing; the snapshot at transaction {offset} needs it"
-                        ),
-                    ));
-                }
-                Err(source) => {
-                    return Err(SnapshotError::Io {
-                        action: "open",
-                        path,
-                        source,
-                    })
-                }
-            };
-            let length = file
-                .length()
-                .map_err(SnapshotError::io("read the length of", &path))?;
-            let end = FilePosition::new(length);
+            let opened = directory.open(&path, OpenMode::Read);
+            let file = opened.map_err(|error| match error.source.kind() {
+                io::ErrorKind::NotFound => damaged(
+                    FilePosition::START,
+                    format!("the file is missing; the snapshot at transaction {offset} needs it"),
+                ),
+                _ => error.into(),
+            })?;
+            let end = file.end()?;
             if end < entry.end {
                 return Err(damaged(
                     end,
@@ -121,37 +86,28 @@ impl Snapshot {
                 ));
             }
             let mut header = [0; PACK_HEADER_BYTES];
-            read_exact_at(&*file, &mut header, FilePosition::START)
-                .map_err(SnapshotError::io("read", &path))?;
+            file.read_exact(&mut header, FilePosition::START)?;
             if header != pack_header(entry.number) {
                 return Err(damaged(
                     FilePosition::START,
                     "this is not the header of a pack with this number".to_owned(),
                 ));
             }
-            packs.push(Pack { path, file });
+            packs.push(file);
         }
-        let place = |object: &ObjectEntry| Place {
-            pack: object.pack,
-            bytes: object.bytes,
-            position: object.position,
-        };
+        let hashes = manifest.objects.iter().map(|object| object.hash);
         Ok(Snapshot {
             offset,
             manifest: manifest.engine,
             packs,
-            objects: manifest
-                .objects
-                .iter()
-                .map(|object| (object.hash, place(object)))
-                .collect(),
-            order: manifest.objects.iter().map(|object| object.hash).collect(),
+            index: hashes.zip(0..).collect(),
+            objects: manifest.objects,
         })
     }
 
     /// In the order in which they were put, which is mostly the order in the files.
     pub fn objects(&self) -> impl ExactSizeIterator<Item = &ObjectHash> {
-        self.order.iter()
+        self.objects.iter().map(|object| &object.hash)
     }
 
     pub fn read(&self, hash: &ObjectHash) -> Result<Vec<u8>, SnapshotError> {
@@ -161,12 +117,13 @@ impl Snapshot {
     }
 
     pub fn read_into(&self, hash: &ObjectHash, object: &mut Vec<u8>) -> Result<(), SnapshotError> {
-        let Some(place) = self.objects.get(hash) else {
+        let Some(index) = self.index.get(hash) else {
             return Err(SnapshotError::NoSuchObject {
                 offset: self.offset,
                 hash: *hash,
             });
         };
+        let place = &self.objects[*index];
         let pack = &self.packs[place.pack as usize];
         let damaged = |found: String| SnapshotError::Damaged {
             file: pack.path.clone(),
@@ -174,11 +131,11 @@ impl Snapshot {
             found,
         };
         object.resize(place.bytes as usize, 0);
-        match read_exact_at(&*pack.file, object, place.position) {
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+        match pack.read_exact(object, place.position) {
+            Err(error) if error.source.kind() == io::ErrorKind::UnexpectedEof => {
                 return Err(damaged(format!("the file ends inside object {hash}")))
             }
-            read => read.map_err(SnapshotError::io("read", &pack.path))?,
+            read => read?,
         }
         match ObjectHash::of(object) {
             found if found == *hash => Ok(()),
@@ -191,8 +148,7 @@ impl Snapshot {
 
     pub fn verify(&self) -> Result<(), SnapshotError> {
         let mut buffer = Vec::new();
-        self.order
-            .iter()
+        self.objects()
             .try_for_each(|hash| self.read_into(hash, &mut buffer))
     }
 }

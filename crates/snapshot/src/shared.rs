@@ -1,11 +1,10 @@
 //! Shared by a store and the snapshot that is being written.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
-use lightcone_storage::{File, FilePosition, Storage};
+use lightcone_storage::{Directory, File, FilePosition};
 
 use crate::error::SnapshotError;
 use crate::format::ObjectHash;
@@ -27,8 +26,7 @@ pub(crate) struct Reusable {
 }
 
 pub(crate) struct Shared {
-    pub storage: Arc<dyn Storage>,
-    pub directory: PathBuf,
+    pub directory: Directory,
     pub busy: AtomicBool,
 }
 

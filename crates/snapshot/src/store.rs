@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
 
-use lightcone_storage::{disk, number_in_name, File, FilePosition, LogOffset, OpenMode, Storage};
+use lightcone_storage::{disk, number_in_name, Directory, File, LogOffset, OpenMode, Storage};
 
 use crate::error::{Problem, SnapshotError};
 use crate::format::{manifest_name, pack_name, Manifest, ObjectHash, PackEntry};
@@ -52,16 +52,10 @@ impl SnapshotStore {
         directory: &Path,
     ) -> Result<SnapshotStore, SnapshotError> {
         let store = SnapshotStore::beside(storage, directory)?;
-        let storage = &store.shared.storage;
-        for name in storage
-            .list(directory)
-            .map_err(SnapshotError::io("list", directory))?
-        {
+        let directory = &store.shared.directory;
+        for name in directory.list()? {
             if name.ends_with(".pack.tmp") || name.ends_with(".manifest.tmp") {
-                let path = directory.join(name);
-                storage
-                    .remove(&path)
-                    .map_err(SnapshotError::io("remove", &path))?;
+                directory.remove(&directory.join(name))?;
             }
         }
         Ok(store)
@@ -72,12 +66,10 @@ impl SnapshotStore {
         storage: Arc<dyn Storage>,
         directory: &Path,
     ) -> Result<SnapshotStore, SnapshotError> {
-        storage
-            .create_directory(directory)
-            .map_err(SnapshotError::io("create", directory))?;
+        let directory = Directory::new(storage, directory);
+        directory.create()?;
         let shared = Shared {
-            storage,
-            directory: directory.to_owned(),
+            directory,
             busy: AtomicBool::new(false),
         };
         Ok(SnapshotStore {
@@ -94,12 +86,7 @@ impl SnapshotStore {
 
     /// The numbers in the names with this extension, ascending.
     fn numbers(&self, extension: &str) -> Result<Vec<u64>, SnapshotError> {
-        let directory = &self.shared.directory;
-        let names = self
-            .shared
-            .storage
-            .list(directory)
-            .map_err(SnapshotError::io("list", directory))?;
+        let names = self.shared.directory.list()?;
         let mut numbers: Vec<u64> = names
             .iter()
             .filter_map(|name| number_in_name(name, extension))
@@ -144,7 +131,7 @@ impl SnapshotStore {
     }
 
     fn load(&self, offset: LogOffset) -> Result<Manifest, SnapshotError> {
-        load_manifest(&*self.shared.storage, &self.shared.directory, offset)
+        load_manifest(&self.shared.directory, offset)
     }
 
     /// The objects of a snapshot that the one at `next` may take over, except those in certain packs.
@@ -160,12 +147,12 @@ impl SnapshotStore {
             }
             let path = self.shared.directory.join(pack_name(pack.number));
             // A pack that is missing, too short or cannot be opened is not relied on again.
-            let opened = self.shared.storage.open(&path, OpenMode::Read);
-            let Ok((length, file)) = opened.and_then(|file| Ok((file.length()?, file))) else {
+            let opened = self.shared.directory.open(&path, OpenMode::Read);
+            let Ok((end, file)) = opened.and_then(|file| Ok((file.end()?, file))) else {
                 continue;
             };
-            if FilePosition::new(length) >= pack.end && live[index] >= length / PACK_LIVE_PART_MIN {
-                candidates.push((index, file));
+            if end >= pack.end && live[index] >= end.get() / PACK_LIVE_PART_MIN {
+                candidates.push((index, file.file));
             }
         }
         candidates.sort_by_key(|(index, _)| std::cmp::Reverse(live[*index]));
@@ -176,16 +163,13 @@ impl SnapshotStore {
             .iter()
             .filter(|object| kept.contains(&object.pack));
         let objects = objects.map(|object| {
-            let pack = manifest.packs[object.pack as usize].number;
-            (
-                object.hash,
-                Stored {
-                    pack,
-                    bytes: object.bytes,
-                    position: object.position,
-                    is_checked: false,
-                },
-            )
+            let stored = Stored {
+                pack: manifest.packs[object.pack as usize].number,
+                bytes: object.bytes,
+                position: object.position,
+                is_checked: false,
+            };
+            (object.hash, stored)
         });
         let mut objects: Vec<(ObjectHash, Stored)> = objects.collect();
         choose_checked(&mut objects, next);
@@ -214,7 +198,7 @@ impl SnapshotStore {
             if self.problems.iter().any(|problem| problem.offset == offset) {
                 continue;
             }
-            match Snapshot::open(&*self.shared.storage, &self.shared.directory, offset) {
+            match Snapshot::open(&self.shared.directory, offset) {
                 Ok(snapshot) => return Ok(Some(snapshot)),
                 Err(error) if error.is_unreadable() => {
                     self.problems.push(Problem { offset, error })
@@ -239,39 +223,29 @@ impl SnapshotStore {
     /// Renames the manifests of damaged snapshots to `*.damaged`, for good. To be called after the database was recovered without
     /// them: until then, a good copy of a damaged file repairs everything. Snapshots that the disk could not read stay.
     pub fn rename_damaged(&mut self) -> Result<(), SnapshotError> {
-        let Shared {
-            storage, directory, ..
-        } = &*self.shared;
-        let mut damaged = self
-            .problems
-            .iter()
-            .filter(|problem| problem.error.is_damage())
-            .peekable();
-        if damaged.peek().is_none() {
-            return Ok(());
-        }
+        let directory = &self.shared.directory;
+        let damaged = self.problems.iter();
+        let damaged = damaged.filter(|problem| problem.error.is_damage());
+        let mut some = false;
         for problem in damaged {
+            some = true;
             let name = manifest_name(problem.offset);
-            let (path, to) = (
-                directory.join(&name),
-                directory.join(format!("{name}.damaged")),
-            );
-            match storage.rename(&path, &to) {
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-                renamed => renamed.map_err(SnapshotError::io("set aside", &path))?,
+            let to = directory.join(format!("{name}.damaged"));
+            match directory.rename("set aside", &directory.join(&name), &to) {
+                Err(error) if error.source.kind() == std::io::ErrorKind::NotFound => {}
+                renamed => renamed?,
             }
         }
-        storage
-            .sync_directory(directory)
-            .map_err(SnapshotError::io("sync", directory))
+        if some {
+            directory.sync()?;
+        }
+        Ok(())
     }
 
     /// Removes all but the newest `keep` intact snapshots (at least one stays), and the packs that none of these needs.
     pub fn prune(&self, keep: usize) -> Result<PruneReport, SnapshotError> {
         let _busy = Busy::take(&self.shared)?;
-        let Shared {
-            storage, directory, ..
-        } = &*self.shared;
+        let directory = &self.shared.directory;
         let mut report = PruneReport::default();
         let mut needed: HashSet<u64> = HashSet::new();
         let mut are_needs_known = true;
@@ -279,7 +253,7 @@ impl SnapshotStore {
         for offset in self.offsets()?.into_iter().rev() {
             if kept < keep.max(1) {
                 // A snapshot without its packs must not count as kept.
-                let opened = Snapshot::open(&**storage, directory, offset);
+                let opened = Snapshot::open(directory, offset);
                 match opened.and_then(|_| self.load(offset)) {
                     Ok(manifest) => {
                         needed.extend(manifest.packs.iter().map(|pack| pack.number));
@@ -296,34 +270,21 @@ impl SnapshotStore {
                 }
                 continue;
             }
-            let path = directory.join(manifest_name(offset));
-            storage
-                .remove(&path)
-                .map_err(SnapshotError::io("remove", &path))?;
+            directory.remove(&directory.join(manifest_name(offset)))?;
             report.snapshots += 1;
         }
         // First the manifests, durably, then the packs that only they need.
-        storage
-            .sync_directory(directory)
-            .map_err(SnapshotError::io("sync", directory))?;
+        directory.sync()?;
         if !are_needs_known {
             return Ok(report);
         }
-        for number in self
-            .numbers("pack")?
-            .into_iter()
-            .filter(|number| !needed.contains(number))
-        {
-            let path = directory.join(pack_name(number));
-            storage
-                .remove(&path)
-                .map_err(SnapshotError::io("remove", &path))?;
+        let packs = self.numbers("pack")?.into_iter();
+        for number in packs.filter(|number| !needed.contains(number)) {
+            directory.remove(&directory.join(pack_name(number)))?;
             report.packs += 1;
         }
         if report.packs > 0 {
-            storage
-                .sync_directory(directory)
-                .map_err(SnapshotError::io("sync", directory))?;
+            directory.sync()?;
         }
         Ok(report)
     }

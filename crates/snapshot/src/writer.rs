@@ -1,12 +1,11 @@
 //! Writing a snapshot.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use lightcone_storage::{
-    read_exact_at, write_all_at, File, FilePosition, LogOffset, OpenMode, Storage,
+    read_exact_at, Directory, File, FilePosition, LogOffset, NamedFile, OpenMode,
 };
 
 use crate::error::SnapshotError;
@@ -82,8 +81,7 @@ impl ReadBack {
 }
 
 struct PackFile {
-    file: Box<dyn File>,
-    path: PathBuf,
+    file: NamedFile,
     buffer: Vec<u8>,
     /// The end of the file, without the buffer.
     end: FilePosition,
@@ -93,9 +91,7 @@ struct PackFile {
 
 impl PackFile {
     fn flush(&mut self, object: &[u8]) -> Result<(), SnapshotError> {
-        let parts: [&[u8]; 2] = [&self.buffer, object];
-        write_all_at(&*self.file, &parts, self.end)
-            .map_err(SnapshotError::io("write", &self.path))?;
+        self.file.write(&[&self.buffer, object], self.end)?;
         self.end += (self.buffer.len() + object.len()) as u64;
         self.buffer.clear();
         if self.end - self.synced_end >= SYNC_BYTES {
@@ -106,9 +102,7 @@ impl PackFile {
 
     fn sync(&mut self) -> Result<(), SnapshotError> {
         self.synced_end = self.end;
-        self.file
-            .sync_data()
-            .map_err(SnapshotError::io("sync", &self.path))
+        Ok(self.file.sync()?)
     }
 }
 
@@ -168,15 +162,13 @@ impl SnapshotWriter {
         }
         self.stats.new_objects += 1;
         self.stats.new_object_bytes += object.len() as u64;
-        self.add(
-            hash,
-            Stored {
-                pack: self.pack_number,
-                bytes: object.len() as u32,
-                position,
-                is_checked: false,
-            },
-        );
+        let stored = Stored {
+            pack: self.pack_number,
+            bytes: object.len() as u32,
+            position,
+            is_checked: false,
+        };
+        self.add(hash, stored);
         Ok(hash)
     }
 
@@ -219,16 +211,10 @@ impl SnapshotWriter {
 
     fn open_pack(&mut self) -> Result<&mut PackFile, SnapshotError> {
         if self.pack.is_none() {
-            let path = self
-                .shared
-                .directory
-                .join(format!("{}.tmp", pack_name(self.pack_number)));
-            let file = create(&*self.shared.storage, &path)?;
-            let buffer = pack_header(self.pack_number).to_vec();
+            let name = format!("{}.tmp", pack_name(self.pack_number));
             self.pack = Some(PackFile {
-                file,
-                path,
-                buffer,
+                file: create(&self.shared.directory, &name)?,
+                buffer: pack_header(self.pack_number).to_vec(),
                 end: FilePosition::START,
                 synced_end: FilePosition::START,
             });
@@ -238,7 +224,6 @@ impl SnapshotWriter {
 
     /// Publishes the snapshot, durably, with the engine's bytes.
     pub fn finish(mut self, manifest: &[u8]) -> Result<SnapshotStats, SnapshotError> {
-        let storage = self.shared.storage.clone();
         let directory = self.shared.directory.clone();
         let mut pack_end = PACK_HEADER_END;
         if let Some(pack) = &mut self.pack {
@@ -246,29 +231,18 @@ impl SnapshotWriter {
             pack.sync()?;
             pack_end = pack.end;
             let path = directory.join(pack_name(self.pack_number));
-            storage
-                .rename(&pack.path, &path)
-                .map_err(SnapshotError::io("name", &path))?;
+            directory.name(&pack.file.path, &path)?;
             // The pack must be there before the manifest that needs it.
-            storage
-                .sync_directory(&directory)
-                .map_err(SnapshotError::io("sync", &directory))?;
+            directory.sync()?;
         }
         let bytes = self.contents(pack_end, manifest).encode();
-        let path = directory.join(manifest_name(self.offset));
-        let temporary = directory.join(format!("{}.tmp", manifest_name(self.offset)));
-        let file = create(&*storage, &temporary)?;
-        write_all_at(&*file, &[&bytes], FilePosition::START)
-            .map_err(SnapshotError::io("write", &temporary))?;
-        file.sync_data()
-            .map_err(SnapshotError::io("sync", &temporary))?;
-        storage
-            .rename(&temporary, &path)
-            .map_err(SnapshotError::io("name", &path))?;
+        let name = manifest_name(self.offset);
+        let file = create(&directory, &format!("{name}.tmp"))?;
+        file.write(&[&bytes], FilePosition::START)?;
+        file.sync()?;
+        directory.name(&file.path, &directory.join(name))?;
         self.named = true;
-        storage
-            .sync_directory(&directory)
-            .map_err(SnapshotError::io("sync", &directory))?;
+        directory.sync()?;
         self.finished = true;
         Ok(self.stats)
     }
@@ -308,16 +282,10 @@ impl SnapshotWriter {
 }
 
 /// Makes a file in place of one that an earlier snapshot could neither finish nor remove.
-fn create(storage: &dyn Storage, path: &Path) -> Result<Box<dyn File>, SnapshotError> {
-    match storage.remove(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            return Err(SnapshotError::io("remove", path)(error))
-        }
-        _ => {}
-    }
-    storage
-        .open(path, OpenMode::CreateNew)
-        .map_err(SnapshotError::io("create", path))
+fn create(directory: &Directory, name: &str) -> Result<NamedFile, SnapshotError> {
+    let path = directory.join(name);
+    directory.remove_if_there(&path)?;
+    Ok(directory.open(&path, OpenMode::CreateNew)?)
 }
 
 impl Drop for SnapshotWriter {
@@ -329,20 +297,16 @@ impl Drop for SnapshotWriter {
         if self.finished {
             return;
         }
+        let directory = &self.shared.directory;
+        let manifest = manifest_name(self.offset);
         if self.named {
             // It is unknown whether the name is on the disk: this snapshot must not be relied on.
-            let path = self.shared.directory.join(manifest_name(self.offset));
-            let _ = self.shared.storage.remove(&path);
+            let _ = directory.remove(&directory.join(&manifest));
         }
         // Best effort: what stays is removed when the store is opened or pruned.
         if let Some(pack) = &self.pack {
-            let _ = self.shared.storage.remove(&pack.path);
+            let _ = directory.remove(&pack.file.path);
         }
-        let _ = self.shared.storage.remove(
-            &self
-                .shared
-                .directory
-                .join(format!("{}.tmp", manifest_name(self.offset))),
-        );
+        let _ = directory.remove(&directory.join(format!("{manifest}.tmp")));
     }
 }

@@ -4,9 +4,11 @@
 //! through [`Storage`]. [`DiskStorage`] is the real thing; [`sim::SimStorage`] is a disk in memory that
 //! can fail the n-th write or sync, write short, and lose or reorder everything that was not synced, so
 //! that tests run the real engine code through power failures. [`sim::HookedStorage`] is any of them behind hooks of a test.
+//! Log and snapshots have their files through [`Directory`], whose errors say what was tried with which file.
 
 #![forbid(unsafe_code)]
 
+mod directory;
 mod disk;
 mod log_files;
 mod numbers;
@@ -16,6 +18,7 @@ mod reserve;
 pub mod sim;
 mod storage;
 
+pub use directory::{Directory, NamedFile, Refused};
 pub use disk::{disk, DiskStorage};
 pub use log_files::{has_log_files, log_tail, LogBounds, LogFiles, NotWritten};
 pub use numbers::{number_in_name, u32_at, u64_at};

@@ -16,3 +16,54 @@ pub fn u32_at(bytes: &[u8], at: usize) -> u32 {
 pub fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
 }
+
+/// Arithmetic and text of a number of which two have a distance and no sum. `$what` is the word for it.
+macro_rules! distances {
+    ($name:ident, $what:literal) => {
+        impl std::ops::Add<u64> for $name {
+            type Output = $name;
+
+            /// # Panics
+            /// Beyond 2^64, which no log and no file reaches.
+            fn add(self, more: u64) -> $name {
+                let sum = self.0.checked_add(more);
+                $name(sum.expect("it stays below 2^64"))
+            }
+        }
+
+        impl std::ops::AddAssign<u64> for $name {
+            fn add_assign(&mut self, more: u64) {
+                *self = *self + more;
+            }
+        }
+
+        impl std::ops::Sub for $name {
+            type Output = u64;
+
+            /// # Panics
+            /// If `earlier` is the later one.
+            fn sub(self, earlier: $name) -> u64 {
+                assert!(
+                    earlier <= self,
+                    concat!($what, " {} is not before {}"),
+                    earlier,
+                    self
+                );
+                self.0 - earlier.0
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+
+        impl std::fmt::Debug for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+    };
+}
+pub(crate) use distances;

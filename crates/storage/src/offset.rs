@@ -1,7 +1,6 @@
 //! Offsets of a log, here because the files of logs and of snapshots are both named after one.
 
-use std::fmt;
-use std::ops::{Add, AddAssign, Sub};
+use crate::numbers::distances;
 
 /// The number of a transaction in a log, from 0; also the end of all transactions before it. Two offsets have a distance in
 /// transactions and no sum.
@@ -42,45 +41,7 @@ impl LogOffset {
     }
 }
 
-impl Add<u64> for LogOffset {
-    type Output = LogOffset;
-
-    /// # Panics
-    /// Beyond 2^64 transactions, which no log reaches.
-    fn add(self, transactions: u64) -> LogOffset {
-        self.checked_add(transactions)
-            .expect("a log holds fewer than 2^64 transactions")
-    }
-}
-
-impl AddAssign<u64> for LogOffset {
-    fn add_assign(&mut self, transactions: u64) {
-        *self = *self + transactions;
-    }
-}
-
-impl Sub for LogOffset {
-    type Output = u64;
-
-    /// # Panics
-    /// If `earlier` is the later one.
-    fn sub(self, earlier: LogOffset) -> u64 {
-        assert!(earlier <= self, "offset {earlier} is not before {self}");
-        self.0 - earlier.0
-    }
-}
-
-impl fmt::Display for LogOffset {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl fmt::Debug for LogOffset {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
+distances!(LogOffset, "offset");
 
 #[cfg(test)]
 mod tests {

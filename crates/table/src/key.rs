@@ -78,10 +78,7 @@ fn encode(
         T::Sum(sum) => {
             let tag = reader.read_u8()?;
             let Some(variant) = sum.variants.get(tag as usize) else {
-                return Err(DecodeError::InvalidTag {
-                    tag,
-                    sum_name: None,
-                });
+                return Err(DecodeError::unknown_tag(tag));
             };
             out.push(tag);
             encode(&variant.algebraic_type, reader, out, depth + 1)?;
@@ -143,4 +140,10 @@ pub struct KeyRange {
     pub start: Vec<u8>,
     /// Excluded; none is above every key.
     pub end: Option<Vec<u8>>,
+}
+
+impl KeyRange {
+    pub fn is_empty(&self) -> bool {
+        self.end.as_ref().is_some_and(|end| *end <= self.start)
+    }
 }

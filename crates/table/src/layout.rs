@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use lightcone_schema::ColumnSchema;
-use lightcone_types::bsatn::{DecodeError, Reader};
+use lightcone_types::bsatn::{fixed_size, min_size, DecodeError, Reader};
 use lightcone_types::AlgebraicType;
 
 /// The walk over the encoding of one type. Adjacent parts that are valid for every bit pattern are merged.
@@ -16,6 +16,8 @@ enum Shape {
     String,
     Array {
         element: Box<Shape>,
+        /// The size of each element, if all have the same.
+        element_bytes: Option<usize>,
         element_bytes_min: usize,
     },
     Product(Vec<Shape>),
@@ -34,14 +36,11 @@ impl Shape {
             T::F32 => Shape::Plain(4),
             T::F64 => Shape::Plain(8),
             T::String => Shape::String,
-            T::Array(element) => {
-                let element = Shape::of(element);
-                let element_bytes_min = element.bytes_min();
-                Shape::Array {
-                    element: Box::new(element),
-                    element_bytes_min,
-                }
-            }
+            T::Array(element) => Shape::Array {
+                element_bytes: fixed_size(element),
+                element_bytes_min: min_size(element),
+                element: Box::new(Shape::of(element)),
+            },
             T::Product(product) => {
                 let mut parts: Vec<Shape> = Vec::new();
                 for element in &product.elements {
@@ -66,30 +65,6 @@ impl Shape {
         }
     }
 
-    fn fixed_size(&self) -> Option<usize> {
-        match self {
-            Shape::Plain(size) => Some(*size),
-            Shape::Bool => Some(1),
-            Shape::String | Shape::Array { .. } => None,
-            Shape::Product(parts) => parts.iter().map(Shape::fixed_size).sum(),
-            Shape::Sum(variants) => {
-                let first = variants.first()?.fixed_size()?;
-                let same = variants.iter().all(|v| v.fixed_size() == Some(first));
-                same.then_some(1 + first)
-            }
-        }
-    }
-
-    fn bytes_min(&self) -> usize {
-        match self {
-            Shape::Plain(size) => *size,
-            Shape::Bool => 1,
-            Shape::String | Shape::Array { .. } => 4,
-            Shape::Product(parts) => parts.iter().map(Shape::bytes_min).sum(),
-            Shape::Sum(variants) => 1 + variants.iter().map(Shape::bytes_min).min().unwrap_or(0),
-        }
-    }
-
     /// Checks one value at the reader's position and moves behind it.
     fn check(&self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
         match self {
@@ -99,6 +74,7 @@ impl Shape {
             Shape::Array {
                 element,
                 element_bytes_min,
+                ..
             } => {
                 let count = reader.read_count(*element_bytes_min)?;
                 if *element_bytes_min == 0 && count > ZERO_SIZED_ELEMENTS_MAX {
@@ -116,10 +92,7 @@ impl Shape {
                 let tag = reader.read_u8()?;
                 match variants.get(tag as usize) {
                     Some(payload) => payload.check(reader),
-                    None => Err(DecodeError::InvalidTag {
-                        tag,
-                        sum_name: None,
-                    }),
+                    None => Err(DecodeError::unknown_tag(tag)),
                 }
             }
         }
@@ -133,7 +106,11 @@ impl Shape {
             Shape::Plain(size) => *size,
             Shape::Bool => 1,
             Shape::String => 4 + count(bytes),
-            Shape::Array { element, .. } => match element.fixed_size() {
+            Shape::Array {
+                element,
+                element_bytes,
+                ..
+            } => match *element_bytes {
                 Some(size) => 4 + size * count(bytes),
                 None => (0..count(bytes)).fold(4, |at, _| at + element.stored_len(&bytes[at..])),
             },
@@ -175,9 +152,9 @@ impl RowLayout {
         let shapes: Vec<Shape> = types.iter().map(Shape::of).collect();
         let mut start = Some(0);
         let mut constant_starts = Vec::with_capacity(shapes.len());
-        for shape in &shapes {
+        for ty in types {
             constant_starts.push(start);
-            start = start.zip(shape.fixed_size()).map(|(at, size)| at + size);
+            start = start.zip(fixed_size(ty)).map(|(at, size)| at + size);
         }
         RowLayout {
             types: types.to_vec(),
@@ -210,7 +187,7 @@ impl RowLayout {
 
     /// The constant size of a column's values in bytes, if they have one.
     pub fn column_size(&self, column: usize) -> Option<usize> {
-        self.shapes[column].fixed_size()
+        fixed_size(&self.types[column])
     }
 
     /// The bytes of `row` that hold `column`. `row` must be a valid row.

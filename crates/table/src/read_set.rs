@@ -88,7 +88,7 @@ impl ReadSet {
         let Ok(range) = found.key_range(range) else {
             return;
         };
-        if range.end.as_ref().is_some_and(|end| *end <= range.start) {
+        if range.is_empty() {
             return;
         }
         let reads = self.tables.entry(table.schema.id).or_default();

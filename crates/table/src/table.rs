@@ -139,6 +139,12 @@ impl TableView {
     }
 }
 
+fn unique_positions(indexes: &[Index]) -> Vec<usize> {
+    (0..indexes.len())
+        .filter(|&position| indexes[position].is_unique())
+        .collect()
+}
+
 /// The indexes of the schema, and the held ones.
 fn all<'t>(
     indexes: &'t mut [Index],
@@ -157,9 +163,7 @@ impl Table {
             .iter()
             .map(|i| Index::new(&i.algorithm, i.unique, &layout))
             .collect();
-        let unique: Vec<usize> = (0..indexes.len())
-            .filter(|&i| indexes[i].is_unique())
-            .collect();
+        let unique = unique_positions(&indexes);
         let row_set = unique.is_empty().then(RowSet::default);
         Table {
             view: TableView {
@@ -318,32 +322,17 @@ impl Table {
     }
 
     fn index_row(&mut self, id: RowId) {
-        let Table {
-            view,
-            row_set,
-            building,
-            ..
-        } = self;
-        let TableView {
-            rows,
-            indexes,
-            layout,
-            held,
-            ..
-        } = view;
-        for index in all(indexes, held) {
-            index.insert(rows, layout, id);
-        }
-        for building in building {
-            building.note(layout, rows.get(id), id, true);
-        }
-        if let Some(set) = row_set {
-            set.insert(rows, id);
-        }
+        self.note_row(id, true);
     }
 
     fn unindex_row(&mut self, id: RowId) {
         self.frozen = None;
+        self.note_row(id, false);
+    }
+
+    /// Puts a stored row into all indexes, or takes it out.
+    #[inline]
+    fn note_row(&mut self, id: RowId, is_insert: bool) {
         let Table {
             view,
             row_set,
@@ -358,13 +347,18 @@ impl Table {
             ..
         } = view;
         for index in all(indexes, held) {
-            index.remove(rows, layout, id);
+            match is_insert {
+                true => index.insert(rows, layout, id),
+                false => index.remove(rows, layout, id),
+            }
         }
         for building in building {
-            building.note(layout, rows.get(id), id, false);
+            building.note(layout, rows.get(id), id, is_insert);
         }
-        if let Some(set) = row_set {
-            set.remove(rows, id);
+        match (row_set, is_insert) {
+            (Some(set), true) => set.insert(rows, id),
+            (Some(set), false) => set.remove(rows, id),
+            (None, _) => {}
         }
     }
 
@@ -488,14 +482,9 @@ impl Table {
 
     /// Memory of rows and indexes in bytes; ordered indexes are estimated.
     pub fn heap_bytes(&self) -> usize {
-        self.rows.heap_bytes()
-            + self.indexes.iter().map(Index::heap_bytes).sum::<usize>()
-            + self
-                .held
-                .iter()
-                .filter_map(|held| held.index.as_ref())
-                .map(Index::heap_bytes)
-                .sum::<usize>()
-            + self.row_set.as_ref().map_or(0, |set| set.ids.heap_bytes())
+        let held = self.held.iter().filter_map(|held| held.index.as_ref());
+        let indexes = self.indexes.iter().chain(held).map(Index::heap_bytes);
+        let set_bytes = self.row_set.as_ref().map_or(0, |set| set.ids.heap_bytes());
+        self.rows.heap_bytes() + indexes.sum::<usize>() + set_bytes
     }
 }

@@ -37,43 +37,24 @@ pub struct SumType {
     pub variants: Vec<SumTypeVariant>,
 }
 
-/// A variant of a sum. A variant without payload has the unit type.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct SumTypeVariant {
-    pub name: Option<Box<str>>,
-    pub algebraic_type: AlgebraicType,
-}
-
 /// An ordered record; the order of elements is the order of fields in every encoding.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ProductType {
     pub elements: Vec<ProductTypeElement>,
 }
 
+/// A variant of a sum, or an element of a product.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct ProductTypeElement {
+pub struct TypePart {
     pub name: Option<Box<str>>,
     pub algebraic_type: AlgebraicType,
 }
 
-impl SumTypeVariant {
-    pub fn new(name: impl Into<Box<str>>, algebraic_type: AlgebraicType) -> Self {
-        Self {
-            name: Some(name.into()),
-            algebraic_type,
-        }
-    }
+/// A variant of a sum. A variant without payload has the unit type.
+pub type SumTypeVariant = TypePart;
+pub type ProductTypeElement = TypePart;
 
-    pub fn unit(name: impl Into<Box<str>>) -> Self {
-        Self::new(name, AlgebraicType::unit())
-    }
-
-    pub fn name(&self) -> Option<&str> {
-        self.name.as_deref()
-    }
-}
-
-impl ProductTypeElement {
+impl TypePart {
     pub fn new(name: impl Into<Box<str>>, algebraic_type: AlgebraicType) -> Self {
         Self {
             name: Some(name.into()),
@@ -83,24 +64,26 @@ impl ProductTypeElement {
 
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
+    }
+
+    /// The part of this name, and its position.
+    pub fn find<'p>(parts: &'p [TypePart], name: &str) -> Option<(usize, &'p TypePart)> {
+        let mut parts = parts.iter().enumerate();
+        parts.find(|(_, part)| part.name() == Some(name))
+    }
+
+    fn list<N: Into<Box<str>>>(
+        parts: impl IntoIterator<Item = (N, AlgebraicType)>,
+    ) -> Vec<TypePart> {
+        let parts = parts.into_iter();
+        parts.map(|(name, ty)| TypePart::new(name, ty)).collect()
     }
 }
 
 impl SumType {
     pub fn new<N: Into<Box<str>>>(variants: impl IntoIterator<Item = (N, AlgebraicType)>) -> Self {
-        Self {
-            variants: variants
-                .into_iter()
-                .map(|(n, t)| SumTypeVariant::new(n, t))
-                .collect(),
-        }
-    }
-
-    pub fn variant_by_name(&self, name: &str) -> Option<(usize, &SumTypeVariant)> {
-        self.variants
-            .iter()
-            .enumerate()
-            .find(|(_, v)| v.name() == Some(name))
+        let variants = TypePart::list(variants);
+        Self { variants }
     }
 
     /// True if every variant carries unit; such values are one tag byte and may be index keys.
@@ -111,25 +94,12 @@ impl SumType {
 
 impl ProductType {
     pub fn new<N: Into<Box<str>>>(elements: impl IntoIterator<Item = (N, AlgebraicType)>) -> Self {
-        Self {
-            elements: elements
-                .into_iter()
-                .map(|(n, t)| ProductTypeElement::new(n, t))
-                .collect(),
-        }
+        let elements = TypePart::list(elements);
+        Self { elements }
     }
 
     pub fn unit() -> Self {
-        Self {
-            elements: Vec::new(),
-        }
-    }
-
-    pub fn element_by_name(&self, name: &str) -> Option<(usize, &ProductTypeElement)> {
-        self.elements
-            .iter()
-            .enumerate()
-            .find(|(_, e)| e.name() == Some(name))
+        Self::default()
     }
 
     pub fn len(&self) -> usize {
@@ -214,13 +184,12 @@ impl AlgebraicType {
 
     /// The elements of a product or the variants of a sum, with their names; nothing of any other type.
     pub fn parts(&self) -> impl Iterator<Item = (Option<&str>, &AlgebraicType)> {
-        let (elements, variants) = match self {
-            Self::Product(product) => (&product.elements[..], &[][..]),
-            Self::Sum(sum) => (&[][..], &sum.variants[..]),
-            _ => (&[][..], &[][..]),
+        let parts = match self {
+            Self::Product(product) => &product.elements[..],
+            Self::Sum(sum) => &sum.variants[..],
+            _ => &[],
         };
-        let elements = elements.iter().map(|e| (e.name(), &e.algebraic_type));
-        elements.chain(variants.iter().map(|v| (v.name(), &v.algebraic_type)))
+        parts.iter().map(|part| (part.name(), &part.algebraic_type))
     }
 
     pub fn as_product(&self) -> Option<&ProductType> {
@@ -333,38 +302,29 @@ impl fmt::Display for AlgebraicType {
 
 impl fmt::Display for ProductType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let parts = self.elements.iter().map(|e| (e.name(), &e.algebraic_type));
-        f.write_str("(")?;
-        write_parts(f, parts, ", ")?;
-        f.write_str(")")
+        write_parts(f, &self.elements, ", ")
     }
 }
 
 impl fmt::Display for SumType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.variants.is_empty() {
-            return f.write_str("(|)");
+        match self.variants.is_empty() {
+            true => f.write_str("(|)"),
+            false => write_parts(f, &self.variants, " | "),
         }
-        let parts = self.variants.iter().map(|v| (v.name(), &v.algebraic_type));
-        f.write_str("(")?;
-        write_parts(f, parts, " | ")?;
-        f.write_str(")")
     }
 }
 
-fn write_parts<'a>(
-    f: &mut fmt::Formatter<'_>,
-    parts: impl Iterator<Item = (Option<&'a str>, &'a AlgebraicType)>,
-    separator: &str,
-) -> fmt::Result {
-    for (index, (name, ty)) in parts.enumerate() {
+fn write_parts(f: &mut fmt::Formatter<'_>, parts: &[TypePart], separator: &str) -> fmt::Result {
+    f.write_str("(")?;
+    for (index, part) in parts.iter().enumerate() {
         if index > 0 {
             f.write_str(separator)?;
         }
-        match name {
-            Some(name) => write!(f, "{name}: {ty}")?,
-            None => write!(f, "{index}: {ty}")?,
+        match part.name() {
+            Some(name) => write!(f, "{name}: {}", part.algebraic_type)?,
+            None => write!(f, "{index}: {}", part.algebraic_type)?,
         }
     }
-    Ok(())
+    f.write_str(")")
 }

@@ -1,6 +1,6 @@
 //! Values of algebraic types (01 §1.1.4), their equality and order (01 §1.6).
 
-use ethnum::{i256, u256, I256, U256};
+use ethnum::{i256, u256};
 
 use crate::connection_id::ConnectionId;
 use crate::identity::Identity;
@@ -10,38 +10,32 @@ use crate::uuid::Uuid;
 use std::cmp::Ordering;
 use std::fmt;
 
-/// A value detached from its type.
-///
-/// `==` is *bitwise* equality, the row identity of 01 §1.6.2: −0 and +0 differ, a NaN equals
-/// itself. Value equality and order are [`value_cmp`](Self::value_cmp).
-#[derive(Clone, Debug)]
-pub enum AlgebraicValue {
-    Sum {
-        tag: u8,
-        value: Box<AlgebraicValue>,
-    },
-    Product(Vec<AlgebraicValue>),
-    /// Arrays of every element type except `U8`.
-    Array(Vec<AlgebraicValue>),
-    /// The one form of `Array(U8)`.
-    Bytes(Vec<u8>),
-    String(Box<str>),
-    Bool(bool),
-    I8(i8),
-    U8(u8),
-    I16(i16),
-    U16(u16),
-    I32(i32),
-    U32(u32),
-    I64(i64),
-    U64(u64),
-    I128(i128),
-    U128(u128),
-    I256(I256),
-    U256(U256),
-    F32(f32),
-    F64(f64),
+macro_rules! algebraic_value {
+    ($($name:ident = $tag:literal, $rust:ident, $sign:ident;)*) => {
+        /// A value detached from its type.
+        ///
+        /// `==` is *bitwise* equality, the row identity of 01 §1.6.2: −0 and +0 differ, a NaN equals
+        /// itself. Value equality and order are [`value_cmp`](Self::value_cmp).
+        #[derive(Clone, Debug)]
+        pub enum AlgebraicValue {
+            Sum {
+                tag: u8,
+                value: Box<AlgebraicValue>,
+            },
+            Product(Vec<AlgebraicValue>),
+            /// Arrays of every element type except `U8`.
+            Array(Vec<AlgebraicValue>),
+            /// The one form of `Array(U8)`.
+            Bytes(Vec<u8>),
+            String(Box<str>),
+            Bool(bool),
+            F32(f32),
+            F64(f64),
+            $($name($rust),)*
+        }
+    };
 }
+for_each_integer!(algebraic_value);
 
 /// Evaluates an expression in which a name stands for the integer of a value; another one for a value that is none.
 macro_rules! with_integer_value {

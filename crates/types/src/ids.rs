@@ -31,12 +31,10 @@ macro_rules! id {
 
 id! {
     TableId(u32);
-    ViewId(u32);
     SequenceId(u32);
     IndexId(u32);
     ConstraintId(u32);
     ScheduleId(u32);
     /// Position of a column in its table.
     ColId(u16);
-    ArgId(u64);
 }

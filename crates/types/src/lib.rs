@@ -28,7 +28,7 @@ mod typespace;
 mod uuid;
 
 pub use algebraic_type::{
-    AlgebraicType, ProductType, ProductTypeElement, SumType, SumTypeVariant, TypeRef,
+    AlgebraicType, ProductType, ProductTypeElement, SumType, SumTypeVariant, TypePart, TypeRef,
 };
 pub use algebraic_value::{cmp_floats, AlgebraicValue};
 pub use bsatn::{Decode, DecodeError, Encode, Reader};
@@ -38,7 +38,7 @@ pub use error_code::error_code;
 pub use hash::{view_args_hash, Hash};
 pub use hex::{decode as hex_decode, encode as hex_encode, HexError};
 pub use identity::Identity;
-pub use ids::{ArgId, ColId, ConstraintId, IndexId, ScheduleId, SequenceId, TableId, ViewId};
+pub use ids::{ColId, ConstraintId, IndexId, ScheduleId, SequenceId, TableId};
 pub use integer::{IntegerType, I256, U256};
 pub use special::{SpecialProduct, SpecialValue};
 pub use time::{TimeDuration, Timestamp};

@@ -13,7 +13,7 @@ use crate::uuid::Uuid;
 use std::fmt;
 
 macro_rules! special_products {
-    ($($name:ident = $field:literal, $content:ident, $from_content:expr;)*) => {
+    ($($name:ident = $field:literal, $content:ident, $from_content:expr, $constructor:ident;)*) => {
         /// A product that means more than its element: it has exactly one, of this type and with a name that says what it is.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum SpecialProduct {
@@ -59,15 +59,24 @@ macro_rules! special_products {
                 }
             }
         }
+
+        impl AlgebraicType {
+            $(
+                #[doc = concat!("`", stringify!($name), "` as a type.")]
+                pub fn $constructor() -> Self {
+                    SpecialProduct::$name.into()
+                }
+            )*
+        }
     };
 }
 
 special_products! {
-    Identity = "__identity__", U256, Identity::from_u256;
-    ConnectionId = "__connection_id__", U128, ConnectionId;
-    Timestamp = "__timestamp_micros_since_unix_epoch__", I64, Timestamp;
-    TimeDuration = "__time_duration_micros__", I64, TimeDuration;
-    Uuid = "__uuid__", U128, Uuid;
+    Identity = "__identity__", U256, Identity::from_u256, identity;
+    ConnectionId = "__connection_id__", U128, ConnectionId, connection_id;
+    Timestamp = "__timestamp_micros_since_unix_epoch__", I64, Timestamp, timestamp;
+    TimeDuration = "__time_duration_micros__", I64, TimeDuration, time_duration;
+    Uuid = "__uuid__", U128, Uuid, uuid;
 }
 
 impl SpecialProduct {
@@ -146,11 +155,6 @@ impl SumType {
         self.as_option().is_some()
     }
 
-    /// True for `Result<T, E>`.
-    pub fn is_result(&self) -> bool {
-        self.as_result().is_some()
-    }
-
     /// True for the special type `ScheduleAt`.
     pub fn is_schedule_at(&self) -> bool {
         self.as_pair("Interval", "Time")
@@ -162,7 +166,7 @@ impl SumType {
 
     /// True for option, result and `ScheduleAt`.
     pub fn is_special(&self) -> bool {
-        self.is_option() || self.is_result() || self.is_schedule_at()
+        self.is_option() || self.as_result().is_some() || self.is_schedule_at()
     }
 }
 
@@ -174,31 +178,6 @@ impl IntegerType {
 impl AlgebraicType {
     /// A hash, or an identity, as a bare number: so the system tables have them.
     pub const HASH: Self = Self::Integer(IntegerType::HASH);
-
-    /// `Identity` as a type.
-    pub fn identity() -> Self {
-        SpecialProduct::Identity.into()
-    }
-
-    /// `ConnectionId` as a type.
-    pub fn connection_id() -> Self {
-        SpecialProduct::ConnectionId.into()
-    }
-
-    /// `Timestamp` as a type.
-    pub fn timestamp() -> Self {
-        SpecialProduct::Timestamp.into()
-    }
-
-    /// `TimeDuration` as a type.
-    pub fn time_duration() -> Self {
-        SpecialProduct::TimeDuration.into()
-    }
-
-    /// `Uuid` as a type.
-    pub fn uuid() -> Self {
-        SpecialProduct::Uuid.into()
-    }
 
     /// `ScheduleAt` as a type.
     pub fn schedule_at() -> Self {

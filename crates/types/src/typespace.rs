@@ -1,8 +1,6 @@
 //! The type environment refs point into (01 §1.1.3).
 
-use crate::algebraic_type::{
-    AlgebraicType, ProductType, ProductTypeElement, SumType, SumTypeVariant, TypeRef,
-};
+use crate::algebraic_type::{AlgebraicType, ProductType, SumType, TypePart, TypeRef};
 
 /// Nesting allowed in a resolved type; the same limit as for values, see
 /// [`MAX_DEPTH`](crate::bsatn::MAX_DEPTH).
@@ -74,7 +72,8 @@ impl Typespace {
 
     /// [`resolve`](Self::resolve) for the elements of a product.
     pub fn resolve_product(&self, ty: &ProductType) -> Result<ProductType, TypeError> {
-        Resolver::new(self).resolve_product(ty, 0)
+        let elements = Resolver::new(self).resolve_parts(&ty.elements, 0)?;
+        Ok(ProductType { elements })
     }
 }
 
@@ -114,17 +113,12 @@ impl<'a> Resolver<'a> {
                 resolved
             }
             AlgebraicType::Sum(sum) => {
-                let mut variants = Vec::with_capacity(sum.variants.len());
-                for v in &sum.variants {
-                    variants.push(SumTypeVariant {
-                        name: v.name.clone(),
-                        algebraic_type: self.resolve(&v.algebraic_type, depth + 1)?,
-                    });
-                }
+                let variants = self.resolve_parts(&sum.variants, depth)?;
                 AlgebraicType::Sum(SumType { variants })
             }
             AlgebraicType::Product(product) => {
-                AlgebraicType::Product(self.resolve_product(product, depth)?)
+                let elements = self.resolve_parts(&product.elements, depth)?;
+                AlgebraicType::Product(ProductType { elements })
             }
             AlgebraicType::Array(element) => {
                 AlgebraicType::Array(Box::new(self.resolve(element, depth + 1)?))
@@ -133,18 +127,17 @@ impl<'a> Resolver<'a> {
         })
     }
 
-    fn resolve_product(
+    fn resolve_parts(
         &mut self,
-        product: &ProductType,
+        parts: &[TypePart],
         depth: usize,
-    ) -> Result<ProductType, TypeError> {
-        let mut elements = Vec::with_capacity(product.elements.len());
-        for e in &product.elements {
-            elements.push(ProductTypeElement {
-                name: e.name.clone(),
-                algebraic_type: self.resolve(&e.algebraic_type, depth + 1)?,
-            });
-        }
-        Ok(ProductType { elements })
+    ) -> Result<Vec<TypePart>, TypeError> {
+        let parts = parts.iter().map(|part| {
+            Ok(TypePart {
+                name: part.name.clone(),
+                algebraic_type: self.resolve(&part.algebraic_type, depth + 1)?,
+            })
+        });
+        parts.collect()
     }
 }

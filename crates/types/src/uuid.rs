@@ -14,9 +14,6 @@ pub struct Uuid(pub u128);
 pub struct UuidError;
 
 impl Uuid {
-    /// All zeros.
-    pub const NIL: Uuid = Uuid(0);
-
     /// Parses 32 digits, the hyphenated form, the hyphenated form in braces and `urn:uuid:`, with
     /// digits of either case.
     pub fn parse_text(text: &str) -> Result<Self, UuidError> {

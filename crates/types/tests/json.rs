@@ -3,12 +3,11 @@
 mod common;
 mod typed;
 
-use common::decode;
+use common::{decode, type_from_json, type_to_json, typespace_from_json, typespace_to_json};
 use lightcone_types::bsatn::Encode;
 use lightcone_types::json::{
-    args_from_json, parse, product_type_from_json, product_type_to_json, type_from_json,
-    type_to_json, typespace_from_json, typespace_to_json, value_from_json, value_to_json_named,
-    value_to_json_untyped,
+    args_from_json, parse, product_type_from_node, product_type_to_json, value_from_json,
+    value_to_json_named, value_to_json_untyped,
 };
 use lightcone_types::{
     AlgebraicType as T, AlgebraicValue as V, ProductType, ProductTypeElement, SumType,
@@ -166,7 +165,8 @@ fn types_in_json() {
     let mut out = String::new();
     product_type_to_json(product, &mut out);
     assert_eq!(out, text);
-    assert_eq!(product_type_from_json(text).unwrap(), *product);
+    let node = parse(text).unwrap();
+    assert_eq!(product_type_from_node(&node).unwrap(), *product);
     let unnamed = ProductTypeElement {
         name: None,
         algebraic_type: T::F32,
@@ -174,8 +174,7 @@ fn types_in_json() {
     let tuple = T::Product(ProductType {
         elements: vec![unnamed],
     });
-    let mut out = String::new();
-    type_to_json(&tuple, &mut out);
+    let out = type_to_json(&tuple);
     assert_eq!(
         out,
         r#"{"Product":{"elements":[{"name":{"none":[]},"algebraic_type":{"F32":[]}}]}}"#
@@ -185,8 +184,7 @@ fn types_in_json() {
     assert!(type_from_json(r#"{"u8":[]}"#).is_err());
     assert!(type_from_json(r#"{"Product":{"elements":[],"extra":1}}"#).is_err());
     let typespace = Typespace::new(vec![ty, tuple]);
-    let mut out = String::new();
-    typespace_to_json(&typespace, &mut out);
+    let out = typespace_to_json(&typespace);
     assert_eq!(typespace_from_json(&out).unwrap(), typespace);
 }
 

@@ -7,7 +7,7 @@ use lightcone_types::{Encode, Reader, Timestamp};
 use lightcone_wire::rows::row_list;
 use lightcone_wire::{
     payload, server, skip_server_message, ClientMessage, ClientPayload, Compression, Protocol,
-    RowListWriter, RowSize,
+    RowListSize, RowSize,
 };
 
 const CALLS: u32 = 40;
@@ -71,19 +71,19 @@ fn results(c: &mut Criterion) {
             out.len()
         })
     });
-    let rows: [[u8; 12]; 4] = [[1; 12], [2; 12], [3; 12], [4; 12]];
+    static ROWS: [[u8; 12]; 4] = [[1; 12], [2; 12], [3; 12], [4; 12]];
     let update = |out: &mut Vec<u8>| {
-        let mut sets = server::transaction_update(out);
-        let mut tables = sets.query_set(black_box(7));
-        let mut table = tables.table("accounts");
-        let mut lists = table.persistent();
-        let fixed = RowSize::Fixed(12);
-        lists
-            .inserts(fixed, rows[..2].iter().map(|row| &row[..]))
-            .expect("rows fit");
-        lists
-            .deletes(fixed, rows[2..].iter().map(|row| &row[..]))
-            .expect("rows fit");
+        let mut set = (black_box(7_u32), 1_u32, "accounts", 1_u32).to_vec();
+        let (inserts, deletes) = ROWS.split_at(2);
+        let slices = |rows: &'static [[u8; 12]]| rows.iter().map(|row| &row[..]);
+        let written = server::persistent_rows(
+            &mut set,
+            RowSize::Fixed(12),
+            slices(inserts),
+            slices(deletes),
+        );
+        written.expect("rows fit");
+        server::transaction_update(out, &set, 1);
     };
     group.throughput(Throughput::Elements(1));
     group.bench_function("write a TransactionUpdate of 2 + 2 rows", |b| {
@@ -101,6 +101,13 @@ fn results(c: &mut Criterion) {
     group.finish();
 }
 
+fn one_by_one<'r>(out: &mut Vec<u8>, rows: impl Iterator<Item = &'r [u8]> + Clone) {
+    let mut size = RowListSize::default();
+    rows.clone().for_each(|row| size.add(row.len()));
+    let mut list = size.begin(out).expect("rows fit");
+    rows.for_each(|row| list.push(out, row));
+}
+
 fn row_lists(c: &mut Criterion) {
     const ROWS: usize = 100_000;
     let mut group = c.benchmark_group("row list");
@@ -113,30 +120,25 @@ fn row_lists(c: &mut Criterion) {
     group.bench_function("100,000 rows of 12 bytes, in bulk", |b| {
         b.iter(|| {
             out.clear();
-            let mut writer = RowListWriter::new(&mut out);
-            writer.push_many(12, black_box(&data));
-            writer.finish()
+            row_list(
+                &mut out,
+                RowSize::Fixed(12),
+                black_box(&data).chunks_exact(12),
+            )
         })
     });
     group.bench_function("100,000 rows of 12 bytes, one by one", |b| {
         b.iter(|| {
             out.clear();
-            let mut writer = RowListWriter::new(&mut out);
-            for row in black_box(&data).chunks_exact(12) {
-                writer.push(row);
-            }
-            writer.finish()
+            let rows = black_box(&data).chunks_exact(12);
+            one_by_one(&mut out, rows)
         })
     });
     let variable: Vec<&[u8]> = (0..ROWS).map(|n| &data[n..n + 8 + n % 16]).collect();
     group.bench_function("100,000 rows of 8 to 23 bytes, one by one", |b| {
         b.iter(|| {
             out.clear();
-            let mut writer = RowListWriter::new(&mut out);
-            for row in black_box(&variable) {
-                writer.push(row);
-            }
-            writer.finish()
+            one_by_one(&mut out, black_box(&variable).iter().copied())
         })
     });
     group.bench_function("100,000 rows of 8 to 23 bytes, walked twice", |b| {

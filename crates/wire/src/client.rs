@@ -62,10 +62,7 @@ impl<'a> ClientMessage<'a> {
             }),
             3 => {
                 let request_id = r.read_u32()?;
-                match r.read_u8()? {
-                    0 => {}
-                    flags => return Err(Error::CallReducerFlag(flags)),
-                }
+                no_flags(r, Error::CallReducerFlag)?;
                 Ok(Self::CallReducer {
                     request_id,
                     reducer: r.read_str()?,
@@ -74,10 +71,7 @@ impl<'a> ClientMessage<'a> {
             }
             4 => {
                 let request_id = r.read_u32()?;
-                match r.read_u8()? {
-                    0 => {}
-                    flags => return Err(Error::CallProcedureFlag(flags)),
-                }
+                no_flags(r, Error::CallProcedureFlag)?;
                 Ok(Self::CallProcedure {
                     request_id,
                     procedure: r.read_str()?,
@@ -116,6 +110,15 @@ impl<'a> ClientMessage<'a> {
     }
 }
 
+/// Reads flags, of which there are none yet.
+#[inline]
+fn no_flags(r: &mut Reader<'_>, refused: fn(u8) -> Error) -> Result<(), Error> {
+    match r.read_u8()? {
+        0 => Ok(()),
+        flags => Err(refused(flags)),
+    }
+}
+
 impl Encode for ClientMessage<'_> {
     fn encode(&self, out: &mut Vec<u8>) {
         match self {
@@ -123,59 +126,28 @@ impl Encode for ClientMessage<'_> {
                 request_id,
                 query_set_id,
                 query_strings,
-            } => {
-                out.push(0);
-                request_id.encode(out);
-                query_set_id.encode(out);
-                len(query_strings.len()).encode(out);
-                for query in query_strings {
-                    query.encode(out);
-                }
-            }
+            } => (0_u8, request_id, query_set_id, query_strings).encode(out),
             Self::Unsubscribe {
                 request_id,
                 query_set_id,
                 send_dropped_rows,
-            } => {
-                out.push(1);
-                request_id.encode(out);
-                query_set_id.encode(out);
-                send_dropped_rows.encode(out);
-            }
+            } => (1_u8, request_id, query_set_id, send_dropped_rows).encode(out),
             Self::OneOffQuery {
                 request_id,
                 query_string,
-            } => {
-                out.push(2);
-                request_id.encode(out);
-                query_string.encode(out);
-            }
+            } => (2_u8, request_id, query_string).encode(out),
             Self::CallReducer {
                 request_id,
-                reducer: name,
+                reducer,
                 args,
-            }
-            | Self::CallProcedure {
+            } => (3_u8, request_id, 0_u8, reducer, args).encode(out),
+            Self::CallProcedure {
                 request_id,
-                procedure: name,
+                procedure,
                 args,
-            } => {
-                out.push(if matches!(self, Self::CallReducer { .. }) {
-                    3
-                } else {
-                    4
-                });
-                request_id.encode(out);
-                out.push(0);
-                name.encode(out);
-                args.encode(out);
-            }
+            } => (4_u8, request_id, 0_u8, procedure, args).encode(out),
         }
     }
-}
-
-fn len(len: usize) -> u32 {
-    u32::try_from(len).expect("a list in memory of 16-byte entries has fewer than 2^32 of them")
 }
 
 /// The messages of one binary WebSocket message from a client, in order.

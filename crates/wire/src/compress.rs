@@ -9,25 +9,25 @@ pub const COMPRESS_ABOVE_BYTES: usize = 1024;
 
 /// An algorithm: the `compression` parameter of a connection, and the tag of a payload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(u8)]
 pub enum Compression {
-    /// Tag 0; always allowed.
-    None,
-    /// Tag 1, RFC 7932. The default of a client that names none.
+    /// Always allowed.
+    None = 0,
+    /// RFC 7932. The default of a client that names none.
     #[default]
-    Brotli,
-    /// Tag 2, RFC 1952.
-    Gzip,
+    Brotli = 1,
+    /// RFC 1952.
+    Gzip = 2,
 }
 
 impl Compression {
+    /// In the order of their tags.
+    const ALL: [Compression; 3] = [Self::None, Self::Brotli, Self::Gzip];
+
     /// Case-sensitive.
     pub fn from_query_value(value: &str) -> Option<Self> {
-        match value {
-            "None" => Some(Self::None),
-            "Brotli" => Some(Self::Brotli),
-            "Gzip" => Some(Self::Gzip),
-            _ => None,
-        }
+        let is_it = |compression: &Self| compression.query_value() == value;
+        Self::ALL.into_iter().find(is_it)
     }
 
     pub fn query_value(self) -> &'static str {
@@ -40,20 +40,12 @@ impl Compression {
 
     #[inline]
     pub fn tag(self) -> u8 {
-        match self {
-            Self::None => 0,
-            Self::Brotli => 1,
-            Self::Gzip => 2,
-        }
+        self as u8
     }
 
     pub fn from_tag(tag: u8) -> Result<Self, Error> {
-        match tag {
-            0 => Ok(Self::None),
-            1 => Ok(Self::Brotli),
-            2 => Ok(Self::Gzip),
-            tag => Err(Error::UnknownCompression(tag)),
-        }
+        let found = Self::ALL.get(usize::from(tag)).copied();
+        found.ok_or(Error::UnknownCompression(tag))
     }
 
     pub(crate) fn compress(self, body: &[u8], out: &mut Vec<u8>) {

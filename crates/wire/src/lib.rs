@@ -3,7 +3,7 @@
 //! * [`ClientMessage`]: what clients send. Decoding borrows names, queries and arguments from the
 //!   payload; [`ClientPayload`] walks the messages of one WebSocket message.
 //! * [`server`]: writers that append server messages to a buffer without building them first.
-//!   Rows go through [`RowListWriter`] or [`rows::row_list`].
+//!   Rows go through [`rows::row_list`], or [`RowListSize`] if the list is written in parts.
 //! * [`ServerMessage`]: server messages as owned values, for clients and tests;
 //!   [`skip_server_message`] steps over one without building it.
 //! * [`payload`]: the tag byte, compression and its policy, and the cutting of a queue of messages
@@ -33,5 +33,5 @@ pub use message::{
     TableUpdate, TableUpdateRows,
 };
 pub use protocol::Protocol;
-pub use rows::{RowList, RowListSize, RowListWriter, RowSize, SizedRowList};
+pub use rows::{RowList, RowListSize, RowSize, SizedRowList};
 pub use skip::{skip_server_message, ServerMessageKind};

@@ -130,15 +130,6 @@ fn decode_list<T>(
     Ok(list)
 }
 
-fn encode_list<T: Encode>(list: &[T], out: &mut Vec<u8>) {
-    u32::try_from(list.len())
-        .expect("a list in memory has fewer than 2^32 entries")
-        .encode(out);
-    for element in list {
-        element.encode(out);
-    }
-}
-
 fn decode_query_sets(r: &mut Reader<'_>) -> Result<Vec<QuerySetUpdate>, Error> {
     decode_list(r, 8, |r| {
         Ok(QuerySetUpdate {
@@ -258,43 +249,33 @@ impl ServerMessage {
 impl Encode for TableUpdateRows {
     fn encode(&self, out: &mut Vec<u8>) {
         match self {
-            Self::Persistent { inserts, deletes } => {
-                out.push(0);
-                inserts.encode(out);
-                deletes.encode(out);
-            }
-            Self::Event { events } => {
-                out.push(1);
-                events.encode(out);
-            }
+            Self::Persistent { inserts, deletes } => (0_u8, inserts, deletes).encode(out),
+            Self::Event { events } => (1_u8, events).encode(out),
         }
     }
 }
 
 impl Encode for TableUpdate {
     fn encode(&self, out: &mut Vec<u8>) {
-        self.table_name.encode(out);
-        encode_list(&self.rows, out);
+        (&self.table_name, &self.rows).encode(out);
     }
 }
 
 impl Encode for QuerySetUpdate {
     fn encode(&self, out: &mut Vec<u8>) {
-        self.query_set_id.encode(out);
-        encode_list(&self.tables, out);
+        (self.query_set_id, &self.tables).encode(out);
     }
 }
 
 impl Encode for SingleTableRows {
     fn encode(&self, out: &mut Vec<u8>) {
-        self.table.encode(out);
-        self.rows.encode(out);
+        (&self.table, &self.rows).encode(out);
     }
 }
 
 impl Encode for QueryRows {
     fn encode(&self, out: &mut Vec<u8>) {
-        encode_list(&self.tables, out);
+        self.tables.encode(out);
     }
 }
 
@@ -304,20 +285,19 @@ impl Encode for ReducerOutcome {
             Self::Ok {
                 ret_value,
                 query_sets,
-            } => {
-                out.push(0);
-                ret_value.encode(out);
-                encode_list(query_sets, out);
-            }
+            } => (0_u8, ret_value, query_sets).encode(out),
             Self::OkEmpty => out.push(1),
-            Self::Err(bytes) => {
-                out.push(2);
-                bytes.encode(out);
-            }
-            Self::InternalError(text) => {
-                out.push(3);
-                text.encode(out);
-            }
+            Self::Err(bytes) => (2_u8, bytes).encode(out),
+            Self::InternalError(text) => (3_u8, text).encode(out),
+        }
+    }
+}
+
+impl Encode for ProcedureStatus {
+    fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Returned(value) => (0_u8, value).encode(out),
+            Self::InternalError(error) => (1_u8, error).encode(out),
         }
     }
 }
@@ -329,90 +309,40 @@ impl Encode for ServerMessage {
                 identity,
                 connection_id,
                 token,
-            } => {
-                out.push(0);
-                identity.encode(out);
-                connection_id.encode(out);
-                token.encode(out);
-            }
+            } => (0_u8, identity, connection_id, token).encode(out),
             Self::SubscribeApplied {
                 request_id,
                 query_set_id,
                 rows,
-            } => {
-                out.push(1);
-                request_id.encode(out);
-                query_set_id.encode(out);
-                rows.encode(out);
-            }
+            } => (1_u8, request_id, query_set_id, rows).encode(out),
             Self::UnsubscribeApplied {
                 request_id,
                 query_set_id,
                 rows,
-            } => {
-                out.push(2);
-                request_id.encode(out);
-                query_set_id.encode(out);
-                rows.encode(out);
-            }
+            } => (2_u8, request_id, query_set_id, rows).encode(out),
             Self::SubscriptionError {
                 request_id,
                 query_set_id,
                 error,
-            } => {
-                out.push(3);
-                request_id.encode(out);
-                query_set_id.encode(out);
-                error.encode(out);
-            }
-            Self::TransactionUpdate { query_sets } => {
-                out.push(4);
-                encode_list(query_sets, out);
-            }
-            Self::OneOffQueryResult { request_id, result } => {
-                out.push(5);
-                request_id.encode(out);
-                match result {
-                    Ok(rows) => {
-                        out.push(0);
-                        rows.encode(out);
-                    }
-                    Err(error) => {
-                        out.push(1);
-                        error.encode(out);
-                    }
-                }
-            }
+            } => (3_u8, request_id, query_set_id, error).encode(out),
+            Self::TransactionUpdate { query_sets } => (4_u8, query_sets).encode(out),
+            Self::OneOffQueryResult { request_id, result } => match result {
+                Ok(rows) => (5_u8, request_id, 0_u8, rows).encode(out),
+                Err(error) => (5_u8, request_id, 1_u8, error).encode(out),
+            },
             Self::ReducerResult {
                 request_id,
                 timestamp,
                 result,
-            } => {
-                out.push(6);
-                request_id.encode(out);
-                timestamp.encode(out);
-                result.encode(out);
-            }
+            } => (6_u8, request_id, timestamp, result).encode(out),
             Self::ProcedureResult {
                 status,
                 timestamp,
                 total_host_execution_duration,
                 request_id,
             } => {
-                out.push(7);
-                match status {
-                    ProcedureStatus::Returned(value) => {
-                        out.push(0);
-                        value.encode(out);
-                    }
-                    ProcedureStatus::InternalError(error) => {
-                        out.push(1);
-                        error.encode(out);
-                    }
-                }
-                timestamp.encode(out);
-                total_host_execution_duration.encode(out);
-                request_id.encode(out);
+                let duration = total_host_execution_duration;
+                (7_u8, status, timestamp, duration, request_id).encode(out);
             }
         }
     }

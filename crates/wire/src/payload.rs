@@ -22,9 +22,6 @@ pub use crate::protocol::Protocol;
 /// Messages share a payload up to this size of the uncompressed body.
 pub const COALESCED_BODY_BYTES_MAX: usize = 512 * 1024;
 
-/// The largest client message that must be accepted.
-pub const CLIENT_MESSAGE_BYTES_MAX: usize = 32 * 1024 * 1024;
-
 /// The longest reason that fits into a Close frame.
 pub const CLOSE_REASON_BYTES_MAX: usize = 123;
 

@@ -42,167 +42,7 @@ impl RowSize {
     }
 }
 
-/// Appends one row list to a buffer, row by row.
-///
-/// With [`RowSize::Fixed`], or as long as all rows have the same length, rows are written where
-/// they stay and nothing is allocated. Only when lengths turn out to differ does it keep them, four
-/// bytes each, and moves the data once at the end to make room for the offsets; use [`row_list`]
-/// where the rows can be walked twice.
-///
-/// A writer that is dropped without [`finish`](Self::finish) leaves the list of no rows.
-#[derive(Debug)]
-pub struct RowListWriter<'a> {
-    out: &'a mut Vec<u8>,
-    /// Where the list starts in `out`.
-    start: usize,
-    /// Length of every row so far; meaningful once `rows > 0`.
-    uniform_bytes: usize,
-    rows: usize,
-    /// Lengths of all rows; empty while they are equal.
-    lengths: Vec<u32>,
-    finished: bool,
-}
-
-impl<'a> RowListWriter<'a> {
-    pub fn new(out: &'a mut Vec<u8>) -> Self {
-        let start = out.len();
-        out.extend_from_slice(&[0; FIXED_HEADER_BYTES]);
-        Self {
-            out,
-            start,
-            uniform_bytes: 0,
-            rows: 0,
-            lengths: Vec::new(),
-            finished: false,
-        }
-    }
-
-    #[inline]
-    pub fn rows(&self) -> usize {
-        self.rows
-    }
-
-    #[inline]
-    pub fn data_bytes(&self) -> usize {
-        self.out.len() - self.start - FIXED_HEADER_BYTES
-    }
-
-    #[inline]
-    pub fn push(&mut self, row: &[u8]) {
-        self.out.extend_from_slice(row);
-        self.count_row(row.len());
-    }
-
-    /// Appends a row that `encode` writes to the end of the buffer.
-    #[inline]
-    pub fn push_with(&mut self, encode: impl FnOnce(&mut Vec<u8>)) {
-        let start = self.out.len();
-        encode(self.out);
-        let length = self
-            .out
-            .len()
-            .checked_sub(start)
-            .expect("an encoder only appends");
-        self.count_row(length);
-    }
-
-    /// Appends many rows of `row_bytes` each, which lie back to back.
-    ///
-    /// # Panics
-    /// If `rows` is not a whole number of rows.
-    pub fn push_many(&mut self, row_bytes: u16, rows: &[u8]) {
-        let row_bytes = usize::from(row_bytes);
-        if rows.is_empty() {
-            return;
-        }
-        assert!(
-            row_bytes != 0 && rows.len().is_multiple_of(row_bytes),
-            "rows of a fixed size fill their buffer"
-        );
-        let count = rows.len() / row_bytes;
-        self.out.extend_from_slice(rows);
-        if self.lengths.is_empty() && (self.rows == 0 || self.uniform_bytes == row_bytes) {
-            self.uniform_bytes = row_bytes;
-            self.rows += count;
-        } else {
-            for _ in 0..count {
-                self.count_row(row_bytes);
-            }
-        }
-    }
-
-    #[inline]
-    fn count_row(&mut self, bytes: usize) {
-        if self.rows == 0 {
-            self.uniform_bytes = bytes;
-        } else if bytes != self.uniform_bytes || !self.lengths.is_empty() {
-            self.keep_length(bytes);
-        }
-        self.rows += 1;
-    }
-
-    /// Keeps the length of a row. One beyond `u32` makes the list too large anyway, which
-    /// [`finish`](Self::finish) reports from the length of the data.
-    fn keep_length(&mut self, bytes: usize) {
-        let clamp = |bytes| u32::try_from(bytes).unwrap_or(u32::MAX);
-        if self.lengths.is_empty() {
-            self.lengths.resize(self.rows, clamp(self.uniform_bytes));
-        }
-        self.lengths.push(clamp(bytes));
-    }
-
-    /// Completes the list and returns the number of its rows. A list that is too large for its
-    /// 32-bit lengths is an error and leaves the list of no rows.
-    pub fn finish(mut self) -> Result<u32, Error> {
-        let data_bytes = self.data_bytes();
-        let (Ok(rows), Ok(data_len)) = (u32::try_from(self.rows), u32::try_from(data_bytes)) else {
-            return Err(Error::RowListTooLarge);
-        };
-        if rows == 0 {
-            return Ok(0);
-        }
-        self.finished = true;
-        let data_start = self.start + FIXED_HEADER_BYTES;
-        if self.lengths.is_empty() {
-            if let RowSize::Fixed(size) = RowSize::new(Some(self.uniform_bytes)) {
-                let header = &mut self.out[self.start..data_start];
-                header[1..3].copy_from_slice(&size.to_le_bytes());
-                header[3..7].copy_from_slice(&data_len.to_le_bytes());
-                return Ok(rows);
-            }
-        }
-        let offsets_start = self.start + 5;
-        let offsets_bytes = self.rows * 8;
-        let moved_to = offsets_start + offsets_bytes + 4;
-        let data_end = self.out.len();
-        self.out.resize(moved_to + data_bytes, 0);
-        self.out.copy_within(data_start..data_end, moved_to);
-        let header = &mut self.out[self.start..moved_to];
-        header[0] = 1;
-        header[1..5].copy_from_slice(&rows.to_le_bytes());
-        let mut offset = 0u64;
-        for (row, slot) in header[5..5 + offsets_bytes].chunks_exact_mut(8).enumerate() {
-            slot.copy_from_slice(&offset.to_le_bytes());
-            offset += self
-                .lengths
-                .get(row)
-                .map_or(self.uniform_bytes as u64, |&length| u64::from(length));
-        }
-        header[5 + offsets_bytes..].copy_from_slice(&data_len.to_le_bytes());
-        Ok(rows)
-    }
-}
-
-impl Drop for RowListWriter<'_> {
-    fn drop(&mut self) {
-        if !self.finished {
-            self.out.truncate(self.start);
-            self.out.extend_from_slice(&EMPTY_ROW_LIST);
-        }
-    }
-}
-
-/// Appends a list of rows that can be walked more than once; allocates nothing and moves nothing.
+/// Appends a list of rows that can be walked more than once; moves nothing.
 /// Returns the number of rows; on an error nothing is appended.
 ///
 /// With [`RowSize::Fixed`] every row must have that length.
@@ -212,63 +52,23 @@ where
     I::IntoIter: Clone,
 {
     let rows = rows.into_iter();
-    let (count, data_bytes, size) = match size {
-        RowSize::Fixed(bytes) => {
-            let count = rows.clone().count();
-            (count, count.saturating_mul(usize::from(bytes)), size)
-        }
-        RowSize::Variable => measure(rows.clone()),
-    };
-    let (Ok(count_u32), Ok(data_len)) = (u32::try_from(count), u32::try_from(data_bytes)) else {
-        return Err(Error::RowListTooLarge);
-    };
-    if count == 0 {
-        out.extend_from_slice(&EMPTY_ROW_LIST);
-        return Ok(0);
-    }
+    let mut measured = RowListSize::default();
     match size {
-        RowSize::Fixed(bytes) => {
-            out.reserve(FIXED_HEADER_BYTES + data_bytes);
-            out.push(0);
-            bytes.encode(out);
-        }
-        RowSize::Variable => {
-            out.reserve(9 + 8 * count + data_bytes);
-            out.push(1);
-            count_u32.encode(out);
-            let mut offset = 0u64;
-            for row in rows.clone() {
-                offset.encode(out);
-                offset += row.len() as u64;
-            }
-        }
+        RowSize::Fixed(bytes) => measured.add_many(rows.clone().count(), bytes.into()),
+        RowSize::Variable => rows.clone().for_each(|row| measured.add(row.len())),
     }
-    data_len.encode(out);
+    let mut list = measured.begin(out)?;
     let data_start = out.len();
-    for row in rows {
-        out.extend_from_slice(row);
+    match list.offsets {
+        None => rows.for_each(|row| out.extend_from_slice(row)),
+        Some(_) => rows.for_each(|row| list.push(out, row)),
     }
     debug_assert_eq!(
         out.len() - data_start,
-        data_bytes,
+        measured.data_bytes,
         "rows have the size of their type"
     );
-    Ok(count_u32)
-}
-
-/// Number of rows, their bytes, and the size they share, if any.
-fn measure<'r>(rows: impl Iterator<Item = &'r [u8]>) -> (usize, usize, RowSize) {
-    let (mut count, mut data_bytes, mut shared) = (0usize, 0usize, None);
-    for row in rows {
-        if count == 0 {
-            shared = Some(row.len());
-        } else if shared != Some(row.len()) {
-            shared = None;
-        }
-        count += 1;
-        data_bytes += row.len();
-    }
-    (count, data_bytes, RowSize::new(shared))
+    Ok(measured.rows as u32)
 }
 
 /// The size of a list, counted row by row before it is written, so that its memory is reserved at once.
@@ -335,16 +135,12 @@ impl RowListSize {
             return Err(Error::RowListTooLarge);
         };
         let start = out.len();
+        out.reserve(self.encoded_bytes());
         match self.shared() {
             _ if rows == 0 => out.extend_from_slice(&EMPTY_ROW_LIST),
-            RowSize::Fixed(bytes) => {
-                out.push(0);
-                bytes.encode(out);
-                data_len.encode(out);
-            }
+            RowSize::Fixed(bytes) => (0_u8, bytes, data_len).encode(out),
             RowSize::Variable => {
-                out.push(1);
-                rows.encode(out);
+                (1_u8, rows).encode(out);
                 out.resize(out.len() + 8 * self.rows, 0);
                 data_len.encode(out);
             }
@@ -395,17 +191,6 @@ impl SizedRowList {
     }
 }
 
-/// Appends a list of rows of `row_bytes` each, which lie back to back. Returns the number of rows;
-/// on an error nothing is appended.
-///
-/// # Panics
-/// If `rows` is not a whole number of rows.
-pub fn row_list_fixed(out: &mut Vec<u8>, row_bytes: u16, rows: &[u8]) -> Result<u32, Error> {
-    let mut writer = RowListWriter::new(out);
-    writer.push_many(row_bytes, rows);
-    writer.finish()
-}
-
 /// A row list as received: the hint has been checked against the data.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct RowList {
@@ -426,30 +211,6 @@ impl Default for Sizes {
 }
 
 impl RowList {
-    /// The list of these rows, with the hint that the writers choose.
-    pub fn from_rows<'r, I>(rows: I) -> Self
-    where
-        I: IntoIterator<Item = &'r [u8]>,
-        I::IntoIter: Clone,
-    {
-        let rows = rows.into_iter();
-        let first = rows.clone().next().map(<[u8]>::len);
-        let uniform = first.filter(|&first| rows.clone().all(|row| row.len() == first));
-        let data: Vec<u8> = rows.clone().flatten().copied().collect();
-        let sizes = match RowSize::new(uniform) {
-            RowSize::Fixed(bytes) => Sizes::Fixed(bytes),
-            RowSize::Variable => Sizes::Offsets(
-                rows.scan(0u64, |offset, row| {
-                    let start = *offset;
-                    *offset += row.len() as u64;
-                    Some(start)
-                })
-                .collect(),
-            ),
-        };
-        Self { sizes, data }
-    }
-
     pub fn len(&self) -> usize {
         match &self.sizes {
             Sizes::Fixed(bytes) => self.data.len() / usize::from(*bytes),
@@ -507,14 +268,8 @@ impl RowList {
 impl Encode for RowList {
     fn encode(&self, out: &mut Vec<u8>) {
         match &self.sizes {
-            Sizes::Fixed(bytes) => {
-                out.push(0);
-                bytes.encode(out);
-            }
-            Sizes::Offsets(offsets) => {
-                out.push(1);
-                offsets.encode(out);
-            }
+            Sizes::Fixed(bytes) => (0_u8, bytes).encode(out),
+            Sizes::Offsets(offsets) => (1_u8, offsets).encode(out),
         }
         self.data.encode(out);
     }

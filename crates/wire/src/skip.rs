@@ -1,6 +1,6 @@
 //! Stepping over server messages: the same checks as decoding, without building anything.
 
-use lightcone_types::{DecodeError, Reader};
+use lightcone_types::{Decode, DecodeError, Reader};
 
 use crate::error::Error;
 use crate::rows::RowListParts;
@@ -46,14 +46,12 @@ pub fn skip_server_message(r: &mut Reader<'_>) -> Result<ServerMessageKind, Erro
             ServerMessageKind::InitialConnection
         }
         1 => {
-            let request_id = r.read_u32()?;
-            r.read_u32()?;
+            let (request_id, _query_set_id): (u32, u32) = Decode::decode(r)?;
             let rows = skip_query_rows(r)?;
             ServerMessageKind::SubscribeApplied { request_id, rows }
         }
         2 => {
-            let request_id = r.read_u32()?;
-            r.read_u32()?;
+            let (request_id, _query_set_id): (u32, u32) = Decode::decode(r)?;
             let rows = match r.read_u8()? {
                 0 => skip_query_rows(r)?,
                 1 => 0,
@@ -62,12 +60,7 @@ pub fn skip_server_message(r: &mut Reader<'_>) -> Result<ServerMessageKind, Erro
             ServerMessageKind::UnsubscribeApplied { request_id, rows }
         }
         3 => {
-            let request_id = match r.read_u8()? {
-                0 => Some(r.read_u32()?),
-                1 => None,
-                tag => return Err(DecodeError::invalid_tag(tag, "Option").into()),
-            };
-            r.read_u32()?;
+            let (request_id, _query_set_id): (Option<u32>, u32) = Decode::decode(r)?;
             r.read_str()?;
             ServerMessageKind::SubscriptionError { request_id }
         }
@@ -78,31 +71,21 @@ pub fn skip_server_message(r: &mut Reader<'_>) -> Result<ServerMessageKind, Erro
             let request_id = r.read_u32()?;
             let rows = match r.read_u8()? {
                 0 => skip_query_rows(r)?,
-                1 => {
-                    r.read_str()?;
-                    0
-                }
+                1 => r.read_str().map(|_| 0)?,
                 tag => return Err(DecodeError::invalid_tag(tag, "Result").into()),
             };
             ServerMessageKind::OneOffQueryResult { request_id, rows }
         }
         6 => {
-            let request_id = r.read_u32()?;
-            r.read_i64()?;
+            let (request_id, _timestamp): (u32, i64) = Decode::decode(r)?;
             let (ok, rows) = match r.read_u8()? {
                 0 => {
                     r.read_bytes()?;
                     (true, skip_query_sets(r)?)
                 }
                 1 => (true, 0),
-                2 => {
-                    r.read_bytes()?;
-                    (false, 0)
-                }
-                3 => {
-                    r.read_str()?;
-                    (false, 0)
-                }
+                2 => r.read_bytes().map(|_| (false, 0))?,
+                3 => r.read_str().map(|_| (false, 0))?,
                 tag => return Err(DecodeError::invalid_tag(tag, "ReducerOutcome").into()),
             };
             ServerMessageKind::ReducerResult {
@@ -113,12 +96,8 @@ pub fn skip_server_message(r: &mut Reader<'_>) -> Result<ServerMessageKind, Erro
         }
         7 => {
             match r.read_u8()? {
-                0 => {
-                    r.read_bytes()?;
-                }
-                1 => {
-                    r.read_str()?;
-                }
+                0 => r.read_bytes().map(drop)?,
+                1 => r.read_str().map(drop)?,
                 tag => return Err(DecodeError::invalid_tag(tag, "ProcedureStatus").into()),
             }
             r.read_slice(16)?;

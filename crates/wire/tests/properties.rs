@@ -1,11 +1,13 @@
 //! Properties: what is encoded decodes to itself, no input panics.
 
+mod common;
+
 use lightcone_types::{ConnectionId, Encode, Identity, Reader, TimeDuration, Timestamp};
 use lightcone_wire::rows::row_list;
 use lightcone_wire::{
     fuzzing, payload, ClientMessage, Compression, ProcedureStatus, Protocol, QueryRows,
-    QuerySetUpdate, ReducerOutcome, RowList, RowListSize, RowListWriter, RowSize, ServerMessage,
-    SingleTableRows, TableUpdate, TableUpdateRows,
+    QuerySetUpdate, ReducerOutcome, RowList, RowListSize, RowSize, ServerMessage, SingleTableRows,
+    TableUpdate, TableUpdateRows,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -18,7 +20,7 @@ fn rows() -> impl Strategy<Value = Vec<Vec<u8>>> {
 }
 
 fn row_lists() -> impl Strategy<Value = RowList> {
-    rows().prop_map(|rows| RowList::from_rows(rows.iter().map(Vec::as_slice)))
+    rows().prop_map(|rows| common::row_list(&rows))
 }
 
 fn query_rows() -> impl Strategy<Value = QueryRows> {
@@ -176,17 +178,10 @@ proptest! {
 
     #[test]
     fn row_writers_agree(rows in rows()) {
-        let expected = RowList::from_rows(rows.iter().map(Vec::as_slice)).to_vec();
+        let expected = common::row_list_bytes(&rows);
         let mut walked = Vec::new();
         row_list(&mut walked, RowSize::Variable, rows.iter().map(Vec::as_slice)).unwrap();
         prop_assert_eq!(&walked, &expected);
-        let mut pushed = Vec::new();
-        let mut writer = RowListWriter::new(&mut pushed);
-        for row in &rows {
-            writer.push(row);
-        }
-        writer.finish().unwrap();
-        prop_assert_eq!(&pushed, &expected);
         let mut size = RowListSize::default();
         rows.iter().for_each(|row| size.add(row.len()));
         let mut sized = Vec::new();

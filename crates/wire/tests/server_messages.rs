@@ -4,13 +4,13 @@
 mod common;
 
 use common::read::Tables;
-use common::{connection_id, hex, identity, person, score, TIMESTAMP};
+use common::{connection_id, hex, identity, person, row_list as list, score, TIMESTAMP};
 use lightcone_types::{Encode, Reader, TimeDuration, Timestamp};
 use lightcone_vectors::{each, each_but, from_hex, named, sections_are, Entry};
-use lightcone_wire::rows::{row_list, row_list_fixed};
+use lightcone_wire::rows::row_list;
 use lightcone_wire::{
     server, skip_server_message, ClientMessage, Error, ProcedureStatus, QueryRows, QuerySetUpdate,
-    ReducerOutcome, RowList, RowListWriter, RowSize, ServerMessage, SingleTableRows, TableUpdate,
+    ReducerOutcome, RowList, RowListSize, RowSize, ServerMessage, SingleTableRows, TableUpdate,
     TableUpdateRows,
 };
 
@@ -53,15 +53,40 @@ fn vectors_decode_and_encode() {
     });
 }
 
-fn list(rows: &[Vec<u8>]) -> RowList {
-    RowList::from_rows(rows.iter().map(Vec::as_slice))
+fn slices(rows: &[Vec<u8>]) -> impl Iterator<Item = &[u8]> + Clone {
+    rows.iter().map(Vec::as_slice)
 }
 
-fn push_all(mut writer: RowListWriter<'_>, rows: &[Vec<u8>]) {
-    for row in rows {
-        writer.push(row);
+/// A `SingleTableRows` as the server writes it.
+fn entry(name: &str, rows: &[Vec<u8>]) -> Vec<u8> {
+    let mut out = name.to_vec();
+    let count = row_list(&mut out, RowSize::Variable, slices(rows)).unwrap();
+    assert_eq!(count as usize, rows.len());
+    out
+}
+
+/// A `TableUpdateRows` of a stored table as the server writes it.
+fn stored(size: RowSize, inserts: &[Vec<u8>], deletes: &[Vec<u8>]) -> Vec<u8> {
+    let mut out = Vec::new();
+    server::persistent_rows(&mut out, size, slices(inserts), slices(deletes)).unwrap();
+    out
+}
+
+/// The same of an event table.
+fn events(size: RowSize, rows: &[Vec<u8>]) -> Vec<u8> {
+    let mut out = Vec::new();
+    server::event_rows(&mut out, size, slices(rows)).unwrap();
+    out
+}
+
+/// A `QuerySetUpdate` of tables with their entries.
+fn query_set(id: u32, tables: &[(&str, &[Vec<u8>])]) -> Vec<u8> {
+    let mut out = (id, tables.len() as u32).to_vec();
+    for (name, entries) in tables {
+        (name, entries.len() as u32).encode(&mut out);
+        out.extend(entries.concat());
     }
-    assert_eq!(writer.finish().unwrap() as usize, rows.len());
+    out
 }
 
 fn scores() -> Vec<Vec<u8>> {
@@ -95,10 +120,14 @@ fn persistent(inserts: &[Vec<u8>], deletes: &[Vec<u8>]) -> TableUpdateRows {
 
 fn check_row_list(size: RowSize, rows: &[Vec<u8>], vector: &[u8]) {
     let mut pushed = vec![1, 2, 3];
-    push_all(RowListWriter::new(&mut pushed), rows);
+    let mut counted = RowListSize::default();
+    rows.iter().for_each(|row| counted.add(row.len()));
+    let mut sized = counted.begin(&mut pushed).unwrap();
+    rows.iter().for_each(|row| sized.push(&mut pushed, row));
+    assert!(sized.is_complete());
     assert_eq!(pushed[3..], *vector);
     let mut walked = Vec::new();
-    let count = row_list(&mut walked, size, rows.iter().map(Vec::as_slice)).unwrap();
+    let count = row_list(&mut walked, size, slices(rows)).unwrap();
     assert_eq!((&walked[..], count as usize), (vector, rows.len()));
     let mut reader = Reader::new(vector);
     let decoded = RowList::decode(&mut reader).unwrap();
@@ -125,7 +154,7 @@ fn row_lists() {
         check_row_list(RowSize::new(size), &rows, &entry.hex());
     });
     let mut out = Vec::new();
-    assert_eq!(row_list_fixed(&mut out, 5, &scores().concat()), Ok(2));
+    assert_eq!(row_list(&mut out, SCORE, slices(&scores())), Ok(2));
     assert_eq!(out, named(ROW_LISTS, "vectors", "fixed_size_rows").hex());
 }
 
@@ -137,32 +166,35 @@ fn row_sizes_that_the_hint_cannot_express() {
     assert_eq!(RowSize::new(Some(65_536)), RowSize::Variable);
     let rows = vec![vec![1; 65_536], vec![2; 65_536]];
     let mut out = Vec::new();
-    push_all(RowListWriter::new(&mut out), &rows);
+    assert_eq!(row_list(&mut out, RowSize::Variable, slices(&rows)), Ok(2));
     assert_eq!(out[0], 1, "rows longer than 65535 bytes have offsets");
     let decoded = RowList::decode(&mut Reader::new(&out)).unwrap();
     assert_eq!(decoded.iter().collect::<Vec<_>>(), rows);
 }
 
 #[test]
-fn a_dropped_row_writer_leaves_no_rows() {
-    let mut out = vec![7];
-    let mut writer = RowListWriter::new(&mut out);
-    writer.push(&[1, 2, 3]);
-    drop(writer);
-    assert_eq!(out, hex("07 01 00000000 00000000"));
+fn a_list_of_no_rows_is_the_same_for_all_sizes() {
+    for size in [SCORE, PERSON] {
+        let mut out = vec![7];
+        assert_eq!(row_list(&mut out, size, []), Ok(0));
+        assert_eq!(out, hex("07 01 00000000 00000000"));
+    }
 }
 
 #[test]
 fn bulk_rows_and_single_rows_mix() {
-    let mut out = Vec::new();
-    let mut writer = RowListWriter::new(&mut out);
-    writer.push_many(5, &scores().concat());
-    writer.push_with(|out| out.extend(person(1, "Alice")));
-    writer.push_many(5, &scores().concat());
-    writer.push_many(5, &[]);
-    assert_eq!((writer.rows(), writer.data_bytes()), (5, 33));
-    writer.finish().unwrap();
     let rows = [scores(), vec![person(1, "Alice")], scores()].concat();
+    let mut size = RowListSize::default();
+    size.add_many(2, 5);
+    size.add(rows[2].len());
+    size.add_many(2, 5);
+    size.add_many(0, 5);
+    assert_eq!((size.rows(), rows.concat().len()), (5, 33));
+    let mut out = Vec::new();
+    let mut sized = size.begin(&mut out).unwrap();
+    rows.iter().for_each(|row| sized.push(&mut out, row));
+    assert!(sized.is_complete());
+    assert_eq!(out.len(), size.encoded_bytes());
     assert_eq!(
         RowList::decode(&mut Reader::new(&out)).unwrap(),
         list(&rows)
@@ -217,10 +249,9 @@ fn connection_and_subscriptions() {
     );
     check(
         |out| {
-            let mut tables = server::subscribe_applied(out, 1, 7);
-            push_all(tables.table("score"), &scores());
-            push_all(tables.table("person"), &persons());
-            assert_eq!(tables.len(), 2);
+            server::subscribe_applied(out, 1, 7, 2);
+            out.extend(entry("score", &scores()));
+            out.extend(entry("person", &persons()));
         },
         ServerMessage::SubscribeApplied {
             request_id: 1,
@@ -232,7 +263,7 @@ fn connection_and_subscriptions() {
         "subscribe_applied",
     );
     check(
-        |out| assert!(server::subscribe_applied(out, 1, 7).is_empty()),
+        |out| server::subscribe_applied(out, 1, 7, 0),
         ServerMessage::SubscribeApplied {
             request_id: 1,
             query_set_id: 7,
@@ -242,10 +273,8 @@ fn connection_and_subscriptions() {
     );
     check(
         |out| {
-            let mut entry = Vec::new();
-            "score".encode(&mut entry);
-            row_list_fixed(&mut entry, 5, &scores().concat()).unwrap();
-            server::unsubscribe_applied(out, 2, 7).encoded(&entry, 1);
+            server::unsubscribe_applied(out, 2, 7, 1);
+            out.extend(entry("score", &scores()));
         },
         ServerMessage::UnsubscribeApplied {
             request_id: 2,
@@ -281,11 +310,11 @@ fn connection_and_subscriptions() {
     }
 }
 
-fn insert_alice(mut sets: server::QuerySetsWriter<'_>) {
-    let mut tables = sets.query_set(7);
-    let mut update = tables.table("person");
-    let alice = person(1, "Alice");
-    update.persistent().inserts(PERSON, [&alice[..]]).unwrap();
+fn insert_alice() -> Vec<u8> {
+    query_set(
+        7,
+        &[("person", &[stored(PERSON, &[person(1, "Alice")], &[])])],
+    )
 }
 
 fn alice_inserted() -> Vec<QuerySetUpdate> {
@@ -301,7 +330,7 @@ fn alice_inserted() -> Vec<QuerySetUpdate> {
 #[test]
 fn transaction_updates() {
     check(
-        |out| insert_alice(server::transaction_update(out)),
+        |out| server::transaction_update(out, &insert_alice(), 1),
         ServerMessage::TransactionUpdate {
             query_sets: alice_inserted(),
         },
@@ -309,9 +338,8 @@ fn transaction_updates() {
     );
     check(
         |out| {
-            let mut sets = server::transaction_update(out);
-            push_all(sets.query_set(7).table("boom").events(), &scores());
-            assert_eq!(sets.len(), 1);
+            let set = query_set(7, &[("boom", &[events(PERSON, &scores())])]);
+            server::transaction_update(out, &set, 1);
         },
         ServerMessage::TransactionUpdate {
             query_sets: vec![QuerySetUpdate {
@@ -334,19 +362,15 @@ fn transaction_update_of_two_sets() {
     let changed = persistent(std::slice::from_ref(&new), std::slice::from_ref(&old));
     check(
         |out| {
-            let mut entry = Vec::new();
-            let mut rows = server::persistent_rows(&mut entry);
-            rows.inserts(SCORE, [&new[..]]).unwrap();
-            rows.deletes(SCORE, [&old[..]]).unwrap();
-
-            let mut sets = server::transaction_update(out);
-            let mut tables = sets.query_set(0);
-            push_all(tables.table("boom").events(), std::slice::from_ref(&boom));
-            tables.table("score").encoded(&entry, 1);
-            let mut tables = sets.query_set(1);
-            let mut update = tables.table("score");
-            update.encoded(&entry, 1);
-            update.persistent().inserts(SCORE, [&new[..]]).unwrap();
+            let (old, new) = (std::slice::from_ref(&old), std::slice::from_ref(&new));
+            let entry = stored(SCORE, new, old);
+            let boom = events(SCORE, std::slice::from_ref(&boom));
+            let mut sets = query_set(0, &[("boom", &[boom]), ("score", &[entry.clone()])]);
+            sets.extend(query_set(
+                1,
+                &[("score", &[entry, stored(SCORE, new, &[])])],
+            ));
+            server::transaction_update(out, &sets, 2);
         },
         ServerMessage::TransactionUpdate {
             query_sets: vec![
@@ -377,17 +401,17 @@ fn transaction_update_of_two_sets() {
 
 #[test]
 fn deletes_alone() {
-    let mut out = Vec::new();
-    let gone = score(1, 10);
-    let mut rows = server::persistent_rows(&mut out);
-    rows.deletes(SCORE, [&gone[..]]).unwrap();
-    assert_eq!(out, persistent(&[], &[gone]).to_vec());
+    let gone = [score(1, 10)];
+    assert_eq!(stored(SCORE, &[], &gone), persistent(&[], &gone).to_vec());
 }
 
 #[test]
 fn results() {
     check(
-        |out| push_all(server::one_off_query_ok(out, 3).table("score"), &scores()),
+        |out| {
+            server::one_off_query_ok(out, 3, 1);
+            out.extend(entry("score", &scores()));
+        },
         ServerMessage::OneOffQueryResult {
             request_id: 3,
             result: Ok(QueryRows {
@@ -410,7 +434,7 @@ fn results() {
         result,
     };
     check(
-        |out| insert_alice(server::reducer_result_ok(out, 4, TIMESTAMP, &[])),
+        |out| server::reducer_result_ok(out, 4, TIMESTAMP, &[], (&insert_alice(), 1)),
         reducer(ReducerOutcome::Ok {
             ret_value: vec![],
             query_sets: alice_inserted(),
@@ -418,7 +442,7 @@ fn results() {
         "reducer_result_ok",
     );
     check(
-        |out| assert!(server::reducer_result_ok(out, 4, TIMESTAMP, &[]).is_empty()),
+        |out| server::reducer_result_ok(out, 4, TIMESTAMP, &[], (&[], 0)),
         reducer(ReducerOutcome::Ok {
             ret_value: vec![],
             query_sets: vec![],
@@ -426,9 +450,7 @@ fn results() {
         "reducer_result_ok_without_sets",
     );
     check(
-        |out| {
-            server::reducer_result_ok(out, 4, TIMESTAMP, &[1, 2]);
-        },
+        |out| server::reducer_result_ok(out, 4, TIMESTAMP, &[1, 2], (&[], 0)),
         reducer(ReducerOutcome::Ok {
             ret_value: vec![1, 2],
             query_sets: vec![],
@@ -491,7 +513,7 @@ fn replies_to_the_benchmark_client() {
     let mut out = Vec::new();
     server::reducer_result_ok_empty(&mut out, 0, TIMESTAMP);
     server::reducer_result_err(&mut out, 1, TIMESTAMP, "insufficient_funds");
-    server::reducer_result_ok(&mut out, 2, TIMESTAMP, &[]);
+    server::reducer_result_ok(&mut out, 2, TIMESTAMP, &[], (&[], 0));
     assert_eq!(out, vector.concat());
 }
 
@@ -517,12 +539,9 @@ fn all_replies_to_the_benchmark_client() {
             Some("Err") => {
                 server::reducer_result_err(&mut out, request_id, timestamp, entry.text("error"));
             }
-            Some("Ok") => drop(server::reducer_result_ok(
-                &mut out,
-                request_id,
-                timestamp,
-                &[],
-            )),
+            Some("Ok") => {
+                server::reducer_result_ok(&mut out, request_id, timestamp, &[], (&[], 0));
+            }
             _ => {
                 let took = TimeDuration(entry.number("duration_us"));
                 let value = returned_row(&entry.0["value"]);

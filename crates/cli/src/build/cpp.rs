@@ -3,13 +3,12 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::SystemTime;
 
 use super::options::{Built, HostType, Options};
 use super::wasm;
-use crate::error::{Error, FileResult as _, Result};
+use crate::error::{FileResult as _, Result};
 use crate::output::remark_text;
-use crate::paths::files_below;
+use crate::paths::{files_below, in_path};
 
 /// Below the directory of the module.
 const TOOLCHAIN: &str = "lightcone/toolchain.cmake";
@@ -21,34 +20,26 @@ pub fn build(directory: &Path, options: &Options) -> Result<Built> {
     for program in programs(&directory) {
         require(program, &directory)?;
     }
-    let mut configure = match has_toolchain_file(&directory) {
-        true => Command::new("cmake"),
-        false => Command::new("emcmake"),
+    let toolchain = format!("-DCMAKE_TOOLCHAIN_FILE={TOOLCHAIN}");
+    let (configure, first) = match has_toolchain_file(&directory) {
+        true => ("cmake", &*toolchain),
+        false => ("emcmake", "cmake"),
     };
-    match has_toolchain_file(&directory) {
-        true => configure.arg(format!("-DCMAKE_TOOLCHAIN_FILE={TOOLCHAIN}")),
-        false => configure.arg("cmake"),
-    };
-    configure
-        .args(["-S", ".", "-B", BUILD])
-        .arg(format!("-DCMAKE_BUILD_TYPE={build_type}"));
-    run(&mut configure, &directory)?;
-    let mut compile = Command::new("cmake");
-    compile.args(["--build", BUILD, "--config", build_type, "--parallel"]);
-    run(&mut compile, &directory)?;
-    let Some(path) = newest(&directory.join(BUILD))? else {
-        let build = directory.join(BUILD);
-        return Err(failed(format!(
+    let release = format!("-DCMAKE_BUILD_TYPE={build_type}");
+    let args = [first, "-S", ".", "-B", BUILD, &release];
+    run(configure, &args, &directory)?;
+    let args = ["--build", BUILD, "--config", build_type, "--parallel"];
+    run("cmake", &args, &directory)?;
+    let build = directory.join(BUILD);
+    let Some(path) = newest(&build)? else {
+        bail!(
+            "LC0613",
             "CMake made no *.wasm file below {}",
             build.display()
-        )));
+        );
     };
     check(&path)?;
     Ok(Built::new(path, HostType::Wasm))
-}
-
-fn failed(why: String) -> Error {
-    Error::coded("LC0613", why)
 }
 
 fn has_toolchain_file(module: &Path) -> bool {
@@ -73,12 +64,9 @@ pub fn packages(module: &Path) -> &'static str {
     }
 }
 
-/// Makes sure that a program can be run.
 fn require(program: &str, module: &Path) -> Result<()> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let names = [program.to_owned(), format!("{program}.exe")];
-    let is_in = |directory: PathBuf| names.iter().any(|name| directory.join(name).is_file());
-    if std::env::split_paths(&path).any(is_in) {
+    if in_path(program, &path).is_some() {
         return Ok(());
     }
     let packages = packages(module);
@@ -89,9 +77,9 @@ fn require(program: &str, module: &Path) -> Result<()> {
 }
 
 /// Runs a program with its messages on our stderr.
-fn run(command: &mut Command, directory: &Path) -> Result<()> {
-    let name = command.get_program().to_string_lossy().into_owned();
-    let output = command
+fn run(name: &str, args: &[&str], directory: &Path) -> Result<()> {
+    let output = Command::new(name)
+        .args(args)
         .current_dir(directory)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -103,38 +91,34 @@ fn run(command: &mut Command, directory: &Path) -> Result<()> {
     }
     // What tools for Ninja and Make report on stdout is of interest only now.
     remark_text!("{}", String::from_utf8_lossy(&output.stdout));
-    Err(failed(format!(
+    bail!(
+        "LC0613",
         "{name} could not build the module; its messages are above"
-    )))
+    );
 }
 
-/// The newest WebAssembly file of a build.
 fn newest(directory: &Path) -> Result<Option<PathBuf>> {
-    let mut newest: Option<(SystemTime, PathBuf)> = None;
     let files = files_below(directory)?.into_iter();
-    for path in files.filter(|path| path.extension().is_some_and(|e| e == "wasm")) {
+    let files = files.filter(|path| path.extension().is_some_and(|e| e == "wasm"));
+    let dated = files.map(|path| {
         let modified = path.metadata().and_then(|metadata| metadata.modified());
-        let modified = modified.or_cannot("read", &path)?;
-        if newest.as_ref().is_none_or(|(time, _)| *time <= modified) {
-            newest = Some((modified, path));
-        }
-    }
-    Ok(newest.map(|(_, path)| path))
+        Ok((modified.or_cannot("read", &path)?, path))
+    });
+    let dated = dated.collect::<Result<Vec<_>>>()?.into_iter();
+    Ok(dated.max_by_key(|(time, _)| *time).map(|(_, path)| path))
 }
 
 /// Refuses what no host of modules can run: the C library asked for a system.
 fn check(path: &Path) -> Result<()> {
-    let bytes = std::fs::read(path).or_cannot("read", path)?;
-    let names = wasm::names(&bytes)
-        .ok_or_else(|| failed(format!("{}: this is no WebAssembly module", path.display())))?;
-    let mut imports = names.imports.iter();
+    let mut imports = wasm::names_of(path)?.imports.into_iter();
     let foreign = imports.find(|(module, _)| !module.starts_with("spacetime_"));
-    match foreign {
-        None => Ok(()),
-        Some((module, field)) => Err(failed(format!(
-            "{}: the module imports `{field}` of `{module}`, which no host of modules has. Files, clocks, threads and \
-             exceptions are not there",
-            path.display()
-        ))),
-    }
+    let Some((module, field)) = foreign else {
+        return Ok(());
+    };
+    bail!(
+        "LC0613",
+        "{}: the module imports `{field}` of `{module}`, which no host of modules has. Files, clocks, threads and exceptions \
+         are not there",
+        path.display()
+    )
 }

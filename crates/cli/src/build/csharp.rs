@@ -7,6 +7,7 @@ use std::process::{Command, Output, Stdio};
 use super::options::{Built, HostType, Options};
 use crate::error::{Error, FileResult as _, Result};
 use crate::output::{self, remark};
+use crate::paths::nearest;
 
 /// Major versions of .NET that compile to WebAssembly for modules.
 const MAJORS: [&str; 2] = ["8", "10"];
@@ -40,29 +41,16 @@ pub fn build(directory: &Path, options: &Options) -> Result<Built> {
     let framework = format!("net{major}.0");
     let target = ["-c", configuration, "-f", &framework];
     dotnet(&[&["publish"], &target[..], &["-v", "quiet"]].concat())?;
-    let place = match is_ahead_of_time {
-        true => "native",
-        false => "AppBundle",
-    };
+    let place = ["AppBundle", "native"][usize::from(is_ahead_of_time)];
     // The directory may be made by this build.
     let bin = self::bin(directory)?.or(bin).unwrap_or("bin");
     let path = [bin, configuration, &framework, "wasi-wasm", place, MODULE];
     let path = directory.join(path.iter().collect::<PathBuf>());
     if !path.is_file() {
-        return Err(failed(format!(
-            "dotnet made no {}. The project must be named StdbModule and use the package SpacetimeDB.Runtime",
-            path.display()
-        )));
+        let path = path.display();
+        bail!("LC0613", "dotnet made no {path}. The project must be named StdbModule and use the package SpacetimeDB.Runtime");
     }
     Ok(Built::new(path, HostType::Wasm))
-}
-
-fn failed(why: String) -> Error {
-    Error::coded("LC0613", why)
-}
-
-fn missing(why: String) -> Error {
-    Error::coded("LC0611", why)
 }
 
 fn command(directory: &Path, args: &[&str]) -> Command {
@@ -90,10 +78,8 @@ fn run(mut command: Command) -> Result<()> {
     }
     let args = command.get_args().collect::<Vec<_>>();
     let args = args.join(OsStr::new(" "));
-    Err(failed(format!(
-        "`dotnet {}` failed; its messages are above",
-        args.to_string_lossy()
-    )))
+    let args = args.to_string_lossy();
+    bail!("LC0613", "`dotnet {args}` failed; its messages are above");
 }
 
 fn asked(directory: &Path, args: &[&str]) -> Result<Output> {
@@ -105,10 +91,7 @@ fn sdk_version(directory: &Path) -> Result<String> {
     let output = asked(directory, &["--version"])?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
-        return Err(missing(format!(
-            "`dotnet --version` failed: {}",
-            said.trim()
-        )));
+        bail!("LC0611", "`dotnet --version` failed: {}", said.trim());
     }
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
@@ -118,30 +101,23 @@ fn wanted(directory: &Path, options: &Options, sdk: &str) -> Result<String> {
     let active = sdk.split('.').next().unwrap_or_default();
     let major = match &options.dotnet_version {
         Some(version) => version.clone(),
-        None if has_global_json(directory) => active.to_owned(),
+        None if nearest(directory, "global.json").is_some() => active.to_owned(),
         None => only_framework(directory).unwrap_or_else(|| "10".to_owned()),
     };
     if !MAJORS.contains(&&*major) {
-        return Err(missing(format!(
+        bail!(
+            "LC0611",
             "modules are compiled with .NET 8 or 10, not {major}"
-        )));
+        );
     }
     if major != active {
-        return Err(missing(format!(
+        bail!(
+            "LC0611",
             "the module is to be compiled with .NET {major}, and the active SDK is {sdk}. Install that version, choose it in \
              global.json, or say --dotnet-version"
-        )));
+        );
     }
     Ok(major)
-}
-
-fn has_global_json(directory: &Path) -> bool {
-    let Ok(directory) = std::path::absolute(directory) else {
-        return false;
-    };
-    directory
-        .ancestors()
-        .any(|directory| directory.join("global.json").is_file())
 }
 
 /// The projects in a directory.
@@ -162,17 +138,18 @@ fn only_framework(directory: &Path) -> Option<String> {
 
 /// Where results go: Unity ignores directories with a tilde.
 fn bin(directory: &Path) -> Result<Option<&'static str>> {
-    let there: Vec<&str> = ["bin", "bin~"]
-        .into_iter()
-        .filter(|name| directory.join(name).is_dir())
-        .collect();
-    match there.as_slice() {
-        [] => Ok(None),
-        [name] => Ok(Some(name)),
-        _ => Err(failed(format!(
-            "{} has both `bin` and `bin~`; delete the one that is not in use",
-            directory.display()
-        ))),
+    let names = ["bin", "bin~"];
+    match names.map(|name| directory.join(name).is_dir()) {
+        [false, false] => Ok(None),
+        [true, false] => Ok(Some(names[0])),
+        [false, true] => Ok(Some(names[1])),
+        [true, true] => {
+            let directory = directory.display();
+            bail!(
+                "LC0613",
+                "{directory} has both `bin` and `bin~`; delete the one that is not in use"
+            )
+        }
     }
 }
 
@@ -189,12 +166,9 @@ fn ensure_workload(directory: &Path) -> Result<()> {
 fn forget_restored(directory: &Path) -> Result<()> {
     for objects in ["obj", "obj~"] {
         let path = directory.join(objects).join("project.assets.json");
-        let removed = std::fs::remove_file(&path);
-        if removed
-            .as_ref()
-            .is_err_and(|e| e.kind() != std::io::ErrorKind::NotFound)
-        {
-            removed.or_cannot("delete", &path)?;
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            removed => removed.or_cannot("delete", &path)?,
         }
     }
     Ok(())

@@ -36,10 +36,7 @@ pub enum Language {
 }
 
 pub fn run(args: Args) -> Result<()> {
-    let directory = match args.module_path {
-        Some(path) => path,
-        None => default_module_path()?,
-    };
+    let directory = args.module_path.unwrap_or_else(default_module_path);
     let built = build(&directory, &args.options)?;
     advise(&built);
     result!("Build finished successfully.");
@@ -51,29 +48,26 @@ pub fn advise(built: &Built) {
     if built.host_type != HostType::Js {
         return;
     }
-    let Ok(def) = crate::definition::of_program(&built.path, built.host_type) else {
-        return;
-    };
-    for advice in advice::of(&def) {
-        remark!("warning: {advice}");
+    if let Ok(def) = crate::definition::of_program(&built.path, built.host_type) {
+        for advice in advice::of(&def) {
+            remark!("warning: {advice}");
+        }
     }
 }
 
 /// Where the module is if no option says so.
-pub fn default_module_path() -> Result<PathBuf> {
+pub fn default_module_path() -> PathBuf {
     let below = Path::new("spacetimedb");
-    if below.is_dir() && language(below).is_some() {
-        return Ok(below.to_owned());
-    }
-    Ok(PathBuf::from("."))
+    let is_there = below.is_dir() && language(below).is_some();
+    PathBuf::from(if is_there { "spacetimedb" } else { "." })
 }
 
 pub fn build(directory: &Path, options: &Options) -> Result<Built> {
     if !directory.is_dir() {
+        let directory = directory.display();
         bail!(
             "LC0610",
-            "{} is not a directory. Point --module-path at the module.",
-            directory.display()
+            "{directory} is not a directory. Point --module-path at the module."
         );
     }
     match language(directory) {
@@ -83,16 +77,14 @@ pub fn build(directory: &Path, options: &Options) -> Result<Built> {
         Some(Language::CSharp) => csharp::build(directory, options),
         None => {
             let below = directory.join("spacetimedb");
-            let hint = match language(&below) {
-                Some(_) => format!(" There is one in {}.", below.display()),
-                None => String::new(),
-            };
-            Err(coded!(
+            let hint = language(&below).map(|_| format!(" There is one in {}.", below.display()));
+            bail!(
                 "LC0610",
                 "Could not detect the language of the module. {} holds none of Cargo.toml (Rust), *.csproj (C#), package.json \
-                 (TypeScript), CMakeLists.txt (C++). Point --module-path at the module.{hint}",
+                 (TypeScript), CMakeLists.txt (C++). Point --module-path at the module.{}",
                 absolute(directory).display(),
-            ))
+                hint.unwrap_or_default(),
+            )
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Parser, ValueEnum};
+use clap::{Args as _, FromArgMatches as _, ValueEnum};
 
 use crate::error::{Error, Result};
 
@@ -26,26 +26,15 @@ pub struct Options {
     pub features: Option<String>,
 }
 
-#[derive(Debug, Parser)]
-#[command(
-    name = "build",
-    no_binary_name = true,
-    disable_help_flag = true,
-    args_override_self = true
-)]
-struct OptionsOnly {
-    #[command(flatten)]
-    options: Options,
-}
-
 impl Options {
     /// Splits a text at white space and parses it.
     pub fn parse(text: Option<&str>) -> Result<Self> {
         let words = text.unwrap_or_default().split_whitespace();
-        match OptionsOnly::try_parse_from(words) {
-            Ok(parsed) => Ok(parsed.options),
-            Err(error) => Err(Error::Usage(format!("in --build-options: {error}"))),
-        }
+        let command = clap::Command::new("build").no_binary_name(true);
+        let command = command.disable_help_flag(true).args_override_self(true);
+        let matches = Self::augment_args(command).try_get_matches_from(words);
+        let parsed = matches.and_then(|matches| Self::from_arg_matches(&matches));
+        parsed.map_err(|error| Error::Usage(format!("in --build-options: {error}")))
     }
 }
 
@@ -81,7 +70,7 @@ impl HostType {
 }
 
 /// A compiled module.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Built {
     pub path: PathBuf,
     pub host_type: HostType,

@@ -23,10 +23,9 @@ pub fn build(directory: &Path, options: &Options) -> Result<Built> {
     lint(directory, &options.lint_dir)?;
     let built = cargo_build(directory, options)?;
     check(directory, &built, options)?;
-    let path = if options.debug {
-        built
-    } else {
-        optimise(built)
+    let path = match options.debug {
+        true => built,
+        false => optimise(built),
     };
     Ok(Built::new(path, HostType::Wasm))
 }
@@ -77,15 +76,10 @@ fn cargo_build(directory: &Path, options: &Options) -> Result<PathBuf> {
     if let Some(features) = &options.features {
         command.arg(format!("--features={features}"));
     }
+    let shown = cargo.display();
     let cannot_run = |e: std::io::Error| {
-        Error::caused(
-            "LC0611",
-            format!(
-                "cannot run {}. https://rustup.rs tells how to install Rust",
-                cargo.display()
-            ),
-            e,
-        )
+        let text = format!("cannot run {shown}. https://rustup.rs tells how to install Rust");
+        Error::caused("LC0611", text, e)
     };
     let mut child = command.spawn().map_err(cannot_run)?;
     let (mut artifact, mut failures) = (None, Vec::new());
@@ -120,7 +114,6 @@ enum Message {
     Artifact(PathBuf),
     Said {
         text: String,
-        /// It is an error.
         failure: Option<Failure>,
     },
 }
@@ -129,10 +122,7 @@ impl Message {
     fn parse(line: &str) -> Option<Self> {
         let message: serde_json::Value = serde_json::from_str(line).ok()?;
         if message["reason"] == "compiler-artifact" {
-            return message["filenames"]
-                .get(0)?
-                .as_str()
-                .map(|path| Self::Artifact(path.into()));
+            return Some(Self::Artifact(message["filenames"][0].as_str()?.into()));
         }
         if message["reason"] != "compiler-message" {
             return None;
@@ -142,11 +132,9 @@ impl Message {
             .as_str()
             .is_some_and(|text| text.starts_with("aborting due to") || text.ends_with(" emitted"));
         let text = said["rendered"].as_str().filter(|_| !is_count)?;
+        let package = message["target"]["name"].as_str().unwrap_or_default();
         let failure = || Failure {
-            package: message["target"]["name"]
-                .as_str()
-                .unwrap_or_default()
-                .replace('_', "-"),
+            package: package.replace('_', "-"),
             text: plain_text_of(said),
         };
         Some(Self::Said {
@@ -166,16 +154,15 @@ fn plain_text_of(said: &serde_json::Value) -> String {
 
 /// Refuses what no host of modules can run.
 fn check(directory: &Path, path: &Path, options: &Options) -> Result<()> {
-    let bytes = std::fs::read(path).or_cannot("read", path)?;
-    let bad = |why: String| coded!("LC0613", "{}: {why}", path.display());
-    let names = wasm::names(&bytes).ok_or_else(|| bad("this is no WebAssembly module".into()))?;
+    let names = wasm::names_of(path)?;
     let imports = names.imports.iter();
     let imports = imports.flat_map(|(module, field)| [module, field]);
     let all = imports.chain(&names.exports).map(String::as_str);
-    match Absent::of_names(all) {
-        Some(absent) => Err(bad(absent.explain(directory, options.features.as_deref()))),
-        None => Ok(()),
-    }
+    let Some(absent) = Absent::of_names(all) else {
+        return Ok(());
+    };
+    let why = absent.explain(directory, options.features.as_deref());
+    bail!("LC0613", "{}: {why}", path.display())
 }
 
 /// Lets wasm-opt make the file smaller and faster, if it is there.
@@ -190,16 +177,11 @@ fn optimise(path: PathBuf) -> PathBuf {
         .stdout(output::of_children())
         .status();
     match status {
-        Ok(status) if status.success() => optimised,
-        Ok(_) => {
-            remark!("wasm-opt failed; the module is used as it is.");
-            path
-        }
-        Err(_) => {
-            remark!("Could not find wasm-opt to optimise the module; it works without. It is part of `binaryen`.");
-            path
-        }
+        Ok(status) if status.success() => return optimised,
+        Ok(_) => remark!("wasm-opt failed; the module is used as it is."),
+        Err(_) => remark!("Could not find wasm-opt to optimise the module; it works without. It is part of `binaryen`."),
     }
+    path
 }
 
 #[cfg(test)]

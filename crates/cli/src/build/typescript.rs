@@ -11,6 +11,7 @@ use self::imports::Bundled;
 use super::options::{Built, HostType, Options};
 use crate::error::{Error, FileResult as _, Result};
 use crate::output::{self, remark};
+use crate::paths::nearest;
 
 pub fn build(directory: &Path, options: &Options) -> Result<Built> {
     check_types(directory)?;
@@ -21,10 +22,10 @@ pub fn build(directory: &Path, options: &Options) -> Result<Built> {
 pub fn bundle(directory: &Path, options: &Options) -> Result<Built> {
     let entry = directory.join("src/index.ts");
     if !entry.is_file() {
+        let entry = entry.display();
         bail!(
             "LC0635",
-            "{} does not exist; a TypeScript module starts there.",
-            entry.display()
+            "{entry} does not exist; a TypeScript module starts there."
         );
     }
     let bundled = run_bundler(directory, options)?;
@@ -64,23 +65,14 @@ fn check_types(directory: &Path) -> Result<()> {
         .stdout(output::of_children())
         .status()
         .map_err(caused!("LC0635", "cannot run {}", tsc.display()))?;
-    if status.success() {
-        return Ok(());
+    match status.success() {
+        true => Ok(()),
+        false => Err(Error::of_status(status)),
     }
-    Err(Error::Exit(
-        status
-            .code()
-            .and_then(|code| u8::try_from(code).ok())
-            .unwrap_or(1),
-    ))
 }
 
 /// The project's compiler, in its directory or above it: an absolute path, because it runs in the project's directory.
 pub fn tsc(directory: &Path) -> Option<PathBuf> {
     let name = if cfg!(windows) { "tsc.cmd" } else { "tsc" };
-    let directory = std::path::absolute(directory).ok()?;
-    let mut paths = directory
-        .ancestors()
-        .map(|above| above.join("node_modules/.bin").join(name));
-    paths.find(|path| path.is_file())
+    nearest(directory, Path::new("node_modules/.bin").join(name))
 }

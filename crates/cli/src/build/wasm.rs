@@ -1,6 +1,10 @@
 //! A look into a WebAssembly file: the names of its imports and exports.
 
+use std::path::Path;
+
 use wasmparser::{Parser, Payload};
+
+use crate::error::{FileResult as _, Result};
 
 /// What a module asks of its host, and what it offers.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -10,8 +14,15 @@ pub struct Names {
     pub exports: Vec<String>,
 }
 
+/// Those of a file, which must be a WebAssembly module.
+pub fn names_of(path: &Path) -> Result<Names> {
+    let bytes = std::fs::read(path).or_cannot("read", path)?;
+    let path = path.display();
+    names(&bytes).ok_or_else(|| coded!("LC0613", "{path}: this is no WebAssembly module"))
+}
+
 /// Reads the import and export sections; `None` if the bytes are not a WebAssembly module.
-pub fn names(bytes: &[u8]) -> Option<Names> {
+fn names(bytes: &[u8]) -> Option<Names> {
     let mut names = Names::default();
     for payload in Parser::new(0).parse_all(bytes) {
         match payload.ok()? {

@@ -52,13 +52,13 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
     let response = client.send(request.body(body)).await?;
     let status = response.status();
     let text = http::body_text(response).await?;
-    if status.is_success() {
-        if is_procedure {
-            result!("{text}");
-        }
-        return Ok(());
+    if !status.is_success() {
+        return Err(failure(status, &text, &function));
     }
-    Err(failure(status, &text, &function))
+    if is_procedure {
+        result!("{text}");
+    }
+    Ok(())
 }
 
 /// What is said of arguments that the function does not take (07 §5.4 has them dropped).
@@ -88,13 +88,12 @@ fn argument_json(ty: &Option<AlgebraicType>, value: &str) -> String {
     match ty {
         Some(AlgebraicType::String) if !is_quoted => {
             // As the reference does, so that `a\nb` means two lines; where that is no JSON, the text itself is meant.
-            let verbatim = format!("\"{value}\"");
-            if lightcone_types::json::parse(&verbatim).is_ok() {
-                return verbatim;
+            let mut text = format!("\"{value}\"");
+            if lightcone_types::json::parse(&text).is_err() {
+                text.clear();
+                write_string(value, &mut text);
             }
-            let mut escaped = String::new();
-            write_string(value, &mut escaped);
-            escaped
+            text
         }
         Some(ty) if is_identity(ty) && value.starts_with("0x") => format!("[\"{value}\"]"),
         Some(ty) if is_identity(ty) && value.starts_with("c200") => format!("[\"0x{value}\"]"),
@@ -107,36 +106,36 @@ fn is_identity(ty: &AlgebraicType) -> bool {
 }
 
 fn unknown_function(name: &str, database: &str, identity: &str, schema: &Schema) -> Error {
-    let mut text = format!("No such reducer OR procedure `{name}` for database `{database}` resolving to identity `{identity}`.");
     let all = || schema.reducers.iter().chain(&schema.procedures);
     let names = || all().map(|f| f.name.as_str());
     let (title, shown) = match similar(name, names()) {
         near if near.is_empty() => ("Here are some that exist:", names().take(10).collect()),
         near => ("A similar one exists:", near),
     };
-    if shown.is_empty() {
-        text.push_str("\nThe module has none at all.");
-    } else {
-        text.push_str(&format!("\n\n{title}\n"));
-        for function in all().filter(|f| shown.contains(&f.name.as_str())) {
-            text.push_str(&format!("    {}\n", function.signature()));
-        }
-    }
-    Error::coded("LC0617", text.trim_end())
+    let lines = all().filter(|f| shown.contains(&f.name.as_str()));
+    let lines = lines.map(|function| format!("\n    {}", function.signature()));
+    let hint = match lines.collect::<String>() {
+        lines if lines.is_empty() => "The module has none at all.".to_owned(),
+        lines => format!("\n{title}{lines}"),
+    };
+    coded!(
+        "LC0617",
+        "No such reducer OR procedure `{name}` for database `{database}` resolving to identity `{identity}`.\n{hint}"
+    )
 }
 
 fn failure(status: StatusCode, body: &str, function: &Function) -> Error {
     if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
         return http::refusal(status, body);
     }
-    if body.starts_with("invalid arguments") {
-        let text = format!(
-            "Response text: {body}\n\nThe function is:\n    {}\nEvery argument is a JSON text; a string may go without its quotes.",
-            function.signature()
-        );
-        return Error::coded("LC0618", text);
+    if !body.starts_with("invalid arguments") {
+        return plain!("Response text: {body}");
     }
-    plain!("Response text: {body}")
+    coded!(
+        "LC0618",
+        "Response text: {body}\n\nThe function is:\n    {}\nEvery argument is a JSON text; a string may go without its quotes.",
+        function.signature()
+    )
 }
 
 #[cfg(test)]

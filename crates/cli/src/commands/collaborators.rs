@@ -1,6 +1,6 @@
 //! `spacetime collaborators`: who else may do what with a database.
 
-use clap::{Subcommand, ValueEnum};
+use clap::Subcommand;
 use lightcone_types::Identity;
 use serde_json::Value;
 
@@ -31,8 +31,8 @@ enum Command {
         of: OneDatabase,
         /// What for: a reader sees all rows and the log, a publisher also updates the module and changes rows, an owner does all that
         /// you may
-        #[arg(short, long, value_enum, default_value_t = Role::Reader)]
-        role: Role,
+        #[arg(short, long, default_value = "reader", value_parser = ["reader", "publisher", "owner"])]
+        role: String,
     },
     /// Take the role of an identity away
     Remove {
@@ -43,48 +43,46 @@ enum Command {
     },
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Role {
-    Reader,
-    Publisher,
-    Owner,
-}
-
 pub async fn run(context: &mut Context, args: Args) -> Result<()> {
     match args.command {
         Command::List { of } => list(context, of).await,
-        Command::Add { identity, of, role } => {
-            let identity = parse(&identity)?;
-            let role = role.to_possible_value().expect("no role is hidden");
-            let role = role.get_name();
-            let (client, database) = of.identify(context).await?;
-            let path = format!("/v1/database/{database}/collaborators/{identity}");
-            let body = serde_json::json!({ "role": role });
-            client.text(client.put(&path).json(&body)).await?;
-            let article = if role == "owner" { "an" } else { "a" };
-            result!("{identity} is now {article} {role} of {database}.");
-            Ok(())
-        }
-        Command::Remove { identity, of } => {
-            let identity = parse(&identity)?;
-            let (client, database) = of.identify(context).await?;
-            let path = format!("/v1/database/{database}/collaborators/{identity}");
-            client.text(client.delete(&path)).await?;
-            result!("{identity} has no role in {database} any more.");
-            Ok(())
-        }
+        Command::Add { identity, of, role } => set(context, of, &identity, Some(&role)).await,
+        Command::Remove { identity, of } => set(context, of, &identity, None).await,
     }
+}
+
+/// Gives an identity a role, or takes it away.
+async fn set(
+    context: &mut Context,
+    of: OneDatabase,
+    identity: &str,
+    role: Option<&str>,
+) -> Result<()> {
+    let Ok(identity) = Identity::parse_text(identity) else {
+        bail!("LC0875", "`{identity}` is not an identity: 64 hexadecimal digits, as `spacetime login show` prints them");
+    };
+    let identity = identity.to_hex();
+    let (client, database) = of.identify(context).await?;
+    let path = format!("/v1/database/{database}/collaborators/{identity}");
+    let Some(role) = role else {
+        client.text(client.delete(&path)).await?;
+        result!("{identity} has no role in {database} any more.");
+        return Ok(());
+    };
+    let body = serde_json::json!({ "role": role });
+    client.text(client.put(&path).json(&body)).await?;
+    let article = if role == "owner" { "an" } else { "a" };
+    result!("{identity} is now {article} {role} of {database}.");
+    Ok(())
 }
 
 async fn list(context: &mut Context, of: OneDatabase) -> Result<()> {
     let (client, database) = of.identify(context).await?;
     let path = format!("/v1/database/{database}/collaborators");
     let answer = client.value(client.get(&path)).await?;
-    let (Some(owner), Some(others)) =
-        (answer["owner"].as_str(), answer["collaborators"].as_array())
-    else {
-        let answer = answer.to_string();
-        let shown = http::shown(&answer);
+    let (owner, others) = (answer["owner"].as_str(), answer["collaborators"].as_array());
+    let Some((owner, others)) = owner.zip(others) else {
+        let shown = http::shown(&answer.to_string());
         bail!(
             "LC0616",
             "the server's answer has no collaborators: {shown}"
@@ -96,11 +94,4 @@ async fn list(context: &mut Context, of: OneDatabase) -> Result<()> {
     rows.extend(others.map(|other| vec![word(other, "identity"), word(other, "role")]));
     result_text!("{}", table::psql(&["Identity", "Role"], &rows));
     Ok(())
-}
-
-fn parse(text: &str) -> Result<String> {
-    let identity = Identity::parse_text(text).map_err(|_| {
-        coded!("LC0875", "`{text}` is not an identity: 64 hexadecimal digits, as `spacetime login show` prints them")
-    })?;
-    Ok(identity.to_hex())
 }

@@ -49,18 +49,11 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
 
 fn print_tree(node: &Value, depth: usize) {
     let root = node.get("root").unwrap_or(node);
-    let names: Vec<&str> = root["database_names"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-        .collect();
-    remark!(
-        "{}{} {}",
-        "  ".repeat(depth),
-        root["database_identity"].as_str().unwrap_or("?"),
-        names.join(", ")
-    );
+    let names = root["database_names"].as_array().into_iter().flatten();
+    let names: Vec<&str> = names.filter_map(Value::as_str).collect();
+    let (indent, names) = ("  ".repeat(depth), names.join(", "));
+    let identity = root["database_identity"].as_str().unwrap_or("?");
+    remark!("{indent}{identity} {names}");
     for child in node["children"].as_array().into_iter().flatten() {
         print_tree(child, depth + 1);
     }

@@ -53,19 +53,16 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
 
 /// What is to be described, if not all.
 fn entity_of(words: &[String]) -> Result<Option<(Entity, &str)>> {
-    match words {
-        [] => Ok(None),
+    let why = match words {
+        [] => return Ok(None),
         [kind, name] => match Entity::from_str(kind, false) {
-            Ok(kind) => Ok(Some((kind, name.as_str()))),
-            Err(_) => Err(Error::Usage(format!(
-                "invalid value '{kind}' [possible values: reducer, table]"
-            ))),
+            Ok(kind) => return Ok(Some((kind, name.as_str()))),
+            Err(_) => format!("invalid value '{kind}' [possible values: reducer, table]"),
         },
-        [_] => Err(Error::Usage(
-            "the following required arguments were not provided:\n  <NAME>".into(),
-        )),
-        [_, _, more, ..] => Err(Error::Usage(format!("unexpected argument '{more}' found"))),
-    }
+        [_] => "the following required arguments were not provided:\n  <NAME>".to_owned(),
+        [_, _, more, ..] => format!("unexpected argument '{more}' found"),
+    };
+    Err(Error::Usage(why))
 }
 
 /// One definition, by its canonical name: in version 10 among the sections, in version 9 among the members.

@@ -22,9 +22,8 @@ pub use session::Args;
 pub async fn run(context: &mut Context, args: Args) -> Result<()> {
     let bindings = args.module_bindings_path.as_deref();
     if bindings.is_some_and(Path::is_absolute) {
-        return Err(Error::Usage(
-            "--module-bindings-path must be relative to the project".into(),
-        ));
+        let text = "--module-bindings-path must be relative to the project";
+        return Err(Error::Usage(text.into()));
     }
     // Logs, the client and rounds print at any time.
     crate::progress::off();
@@ -62,6 +61,5 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
             }
         }
     }
-    client.stop();
     Ok(())
 }

@@ -49,11 +49,9 @@ pub async fn run(paths: &Paths, config_path: &Path, args: Args) -> Result<()> {
     }
     if !args.offline {
         report.group("Server");
-        let asked = server::WantedServer {
-            server: args.server.clone().or_else(|| project::server(found)),
-            is_named: args.server.is_some(),
-        };
-        server::check(&mut report, &config, &asked, found).await;
+        let server = args.server.clone().or_else(|| project::server(found));
+        let asked = (server.as_deref(), args.server.is_some());
+        server::check(&mut report, &config, asked, found).await;
     }
     finish(&report, args.output)
 }
@@ -64,21 +62,19 @@ fn finish(report: &Report, output: FormatOption) -> Result<()> {
         true => print_json(&report.json()),
         false => {
             result_text!("{}", report.text());
-            let plural = |n: usize| if n == 1 { "" } else { "s" };
-            result!(
-                "\n{errors} error{}, {warnings} warning{}.",
-                plural(errors),
-                plural(warnings)
-            );
+            let counted =
+                |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+            let (errors, warnings) = (counted(errors, "error"), counted(warnings, "warning"));
+            result!("\n{errors}, {warnings}.");
         }
     }
-    match errors {
-        0 => Ok(()),
-        _ => Err(coded!(
+    if errors > 0 {
+        bail!(
             "LC0880",
             "something is wrong here. What to do stands beside each error above."
-        )),
+        );
     }
+    Ok(())
 }
 
 #[cfg(test)]

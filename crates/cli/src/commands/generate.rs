@@ -1,8 +1,7 @@
-//! `spacetime generate` (07 §8): which bindings are wanted. `schema` gets the module's definition, `write` the files.
+//! `spacetime generate` (07 §8): `jobs` says which bindings are wanted, `job` of which module, and `write` writes the files.
 
 mod job;
 mod jobs;
-mod schema;
 mod write;
 
 use std::path::Path;
@@ -12,6 +11,7 @@ use lightcone_codegen as codegen;
 use super::Context;
 use crate::error::Result;
 use crate::output::{remark, result};
+use crate::paths::nearest;
 use crate::project::Project;
 use job::unsupported_language;
 
@@ -27,19 +27,13 @@ pub fn run(_context: &mut Context, args: Args) -> Result<()> {
         project.announce();
     }
     for job in jobs::jobs(&args, project.as_ref())? {
-        run_job(&job)?;
+        write_bindings(&job, &job.source.definition()?)?;
     }
     result!("Generate finished successfully.");
     Ok(())
 }
 
-/// Writes the bindings of one job.
-pub fn run_job(job: &Job) -> Result<()> {
-    let def = schema::load(&job.source)?;
-    write_bindings(job, &def)
-}
-
-/// The same for a module that was built already.
+/// Writes the bindings of one job, whose module was built already.
 pub fn run_for_built(job: &Job, built: &crate::build::Built) -> Result<()> {
     let def = crate::definition::of_program(&built.path, built.host_type)?;
     write_bindings(job, &def)
@@ -55,10 +49,7 @@ fn write_bindings(job: &Job, def: &lightcone_schema::ModuleDef) -> Result<()> {
         },
         Lang::Rust => codegen::Language::Rust,
         Lang::Csharp => codegen::Language::Csharp {
-            namespace: job
-                .namespace
-                .clone()
-                .unwrap_or_else(|| DEFAULT_NAMESPACE.to_owned()),
+            namespace: job.namespace.clone().unwrap_or(DEFAULT_NAMESPACE.into()),
         },
         Lang::Unrealcpp => return Err(unsupported_language()),
     };
@@ -73,35 +64,21 @@ fn write_bindings(job: &Job, def: &lightcone_schema::ModuleDef) -> Result<()> {
         "no bindings can be generated for this module"
     ))?;
     if !bindings.skipped_tables.is_empty() {
-        remark!(
-            "Skipping private tables during codegen: {}.",
-            bindings.skipped_tables.join(", ")
-        );
+        let skipped = bindings.skipped_tables.join(", ");
+        remark!("Skipping private tables during codegen: {skipped}.");
     }
     write::write(&job.out_dir, &bindings.files, job)
 }
 
 /// The npm package that the project around `out_dir` depends on; the published one if it cannot be told.
 fn client_package(out_dir: &Path) -> String {
-    let published = "spacetimedb".to_owned();
-    let Ok(out_dir) = std::path::absolute(out_dir) else {
-        return published;
-    };
-    for directory in out_dir.ancestors() {
-        let Ok(text) = std::fs::read_to_string(directory.join("package.json")) else {
-            continue;
-        };
-        let manifest: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
-        let depends_on = |name: &str| {
-            ["dependencies", "devDependencies", "peerDependencies"]
-                .iter()
-                .any(|kind| manifest[kind].get(name).is_some())
-        };
-        return if depends_on("lightcone") && !depends_on("spacetimedb") {
-            "lightcone".to_owned()
-        } else {
-            published
-        };
+    let text = nearest(out_dir, "package.json").and_then(|path| std::fs::read(path).ok());
+    let manifest: serde_json::Value =
+        serde_json::from_slice(&text.unwrap_or_default()).unwrap_or_default();
+    let kinds = ["dependencies", "devDependencies", "peerDependencies"];
+    let depends_on = |name: &str| kinds.iter().any(|kind| manifest[kind].get(name).is_some());
+    match depends_on("lightcone") && !depends_on("spacetimedb") {
+        true => "lightcone".to_owned(),
+        false => "spacetimedb".to_owned(),
     }
-    published
 }

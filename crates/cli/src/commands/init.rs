@@ -89,7 +89,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
     }
     let plan = decide(context, args, interactive)?;
     create(&plan)?;
-    let installed = interactive && offer_install(&plan)?;
+    let installed = interactive && offer_install(&plan);
     print_next_steps(&plan, installed);
     Ok(())
 }
@@ -101,10 +101,8 @@ pub fn create_for_dev(
     template: &str,
     server: &str,
 ) -> Result<()> {
-    let name = directory.file_name().map_or_else(
-        || DEFAULT_NAME.to_owned(),
-        |n| n.to_string_lossy().into_owned(),
-    );
+    let name = directory.file_name().map(|name| name.to_string_lossy());
+    let name = name.map_or_else(|| DEFAULT_NAME.to_owned(), String::from);
     let plan = Plan {
         database: database_name(&name),
         directory: directory.to_owned(),
@@ -141,22 +139,20 @@ fn decide(context: &Context, args: Args, interactive: bool) -> Result<Plan> {
             "`{name}` cannot be the name of a project: it has no letter and no digit"
         );
     }
-    // A user who is asked sees another path; a script would not.
-    let default_path = match interactive {
-        true => free_path(&kebab(&name), args.server_only || args.lang.is_some()),
-        false => format!("./{}", kebab(&name)),
-    };
+    let server_only = args.server_only || args.lang.is_some();
     let directory = match args.project_path {
         Some(path) => path,
-        None if interactive => prompt::ask_or("Project path", &default_path).into(),
-        None => default_path.into(),
+        // A user who is asked sees another path; a script would not.
+        None if interactive => {
+            let free = free_path(&kebab(&name), server_only);
+            prompt::ask_or("Project path", &free).into()
+        }
+        None => format!("./{}", kebab(&name)).into(),
     };
-    let generated = database_name(&name);
-    let database = if interactive {
-        prompt::ask_or("Database name", &generated)
-    } else {
-        generated
-    };
+    let mut database = database_name(&name);
+    if interactive {
+        database = prompt::ask_or("Database name", &database);
+    }
     let mut wanted = args.template;
     if wanted.is_none() && args.lang.is_none() {
         if !interactive {
@@ -165,16 +161,13 @@ fn decide(context: &Context, args: Args, interactive: bool) -> Result<Plan> {
         remark_text!("{}", template::list());
         wanted = Some(prompt::ask_or("Template", "basic-ts"));
     }
-    let is_csharp =
-        args.lang == Some(Lang::Csharp) || wanted.as_deref().is_some_and(is_csharp_template);
+    let is_template = |name: &str| name == CSHARP || name == CSHARP_AHEAD_OF_TIME;
+    let is_csharp = args.lang == Some(Lang::Csharp) || wanted.as_deref().is_some_and(is_template);
     if ahead_of_time(args.native_aot, args.dotnet_version.as_deref(), is_csharp)? {
         wanted = Some(CSHARP_AHEAD_OF_TIME.to_owned());
     }
-    let server = if args.local {
-        "local"
-    } else {
-        context.config.default_server().unwrap_or("local")
-    };
+    let default = context.config.default_server().filter(|_| !args.local);
+    let server = default.unwrap_or("local");
     Ok(Plan {
         name,
         directory,
@@ -182,7 +175,7 @@ fn decide(context: &Context, args: Args, interactive: bool) -> Result<Plan> {
         server: server.to_owned(),
         server_url: context.config.server_url(Some(server))?,
         source: source(wanted.as_deref(), args.lang)?,
-        server_only: args.server_only || args.lang.is_some(),
+        server_only,
         npm_sdk: args.npm_sdk,
         native_aot: args.native_aot,
     })
@@ -190,10 +183,6 @@ fn decide(context: &Context, args: Args, interactive: bool) -> Result<Plan> {
 
 const CSHARP: &str = "basic-csharp";
 const CSHARP_AHEAD_OF_TIME: &str = "basic-csharp-net10";
-
-fn is_csharp_template(name: &str) -> bool {
-    name == CSHARP || name == CSHARP_AHEAD_OF_TIME
-}
 
 /// Is a module in C# to be compiled ahead of time? One for .NET 10 always is, as there is no other compiler.
 fn ahead_of_time(native_aot: bool, version: Option<&str>, is_csharp: bool) -> Result<bool> {
@@ -221,7 +210,6 @@ fn free_path(name: &str, is_module_only: bool) -> String {
     paths.find(is_free).unwrap_or_else(|| format!("./{name}"))
 }
 
-/// The template that is meant.
 fn source(wanted: Option<&str>, lang: Option<Lang>) -> Result<Source> {
     let name = match (wanted, lang) {
         (Some(name), _) => name,
@@ -234,28 +222,26 @@ fn source(wanted: Option<&str>, lang: Option<Lang>) -> Result<Source> {
     if let Some(template) = Template::find(name) {
         return Ok(Source::Template(template));
     }
-    let is_url = name.contains("://") || name.starts_with("git@");
-    let is_repository =
-        name.split('/').count() == 2 && name.split('/').all(|part| !part.is_empty());
-    match (is_url, is_repository) {
-        (true, _) => Ok(Source::Git(name.to_owned())),
-        (false, true) => Ok(Source::Git(format!("https://github.com/{name}"))),
-        (false, false) => Err(coded!(
-            "LC0637",
-            "There is no template `{name}`.\n{}",
-            template::list().trim_end()
-        )),
+    if name.contains("://") || name.starts_with("git@") {
+        return Ok(Source::Git(name.to_owned()));
     }
+    let mut parts = name.split('/');
+    if parts.clone().count() == 2 && parts.all(|part| !part.is_empty()) {
+        return Ok(Source::Git(format!("https://github.com/{name}")));
+    }
+    let known = template::list();
+    bail!(
+        "LC0637",
+        "There is no template `{name}`.\n{}",
+        known.trim_end()
+    )
 }
 
 fn create(plan: &Plan) -> Result<()> {
     check_empty(&taken(&plan.directory, plan.server_only))?;
     files::write(plan)?;
-    result!(
-        "Project '{}' created in {}",
-        plan.name,
-        plan.directory.display()
-    );
+    let directory = plan.directory.display();
+    result!("Project '{}' created in {directory}", plan.name);
     Ok(())
 }
 
@@ -271,36 +257,31 @@ fn check_empty(directory: &Path) -> Result<()> {
     if entries_if_there(directory)?.is_none_or(|mut entries| entries.next().is_none()) {
         return Ok(());
     }
-    Err(coded!(
+    let directory = directory.display();
+    bail!(
         "LC0637",
-        "{} is not empty. Name another place with --project-path.",
-        directory.display()
-    ))
+        "{directory} is not empty. Name another place with --project-path."
+    )
 }
 
 /// The directories of the project that npm packages are to be installed in.
 fn npm_directories(plan: &Plan) -> Vec<PathBuf> {
-    [plan.directory.clone(), plan.directory.join("spacetimedb")]
-        .into_iter()
-        .filter(|directory| directory.join("package.json").is_file())
-        .collect()
+    let places = [plan.directory.clone(), plan.directory.join("spacetimedb")];
+    let has_package = |directory: &PathBuf| directory.join("package.json").is_file();
+    places.into_iter().filter(has_package).collect()
 }
 
 /// Asks for a package manager and lets it install; true if it did.
-fn offer_install(plan: &Plan) -> Result<bool> {
+fn offer_install(plan: &Plan) -> bool {
     let directories = npm_directories(plan);
     if directories.is_empty() {
-        return Ok(false);
+        return false;
     }
     let answer = prompt::ask(
         "Package manager to install the dependencies with (npm, pnpm, yarn, bun, none) [none]: ",
     );
-    if !npm::MANAGERS.contains(&answer.as_str()) {
-        return Ok(false);
-    }
-    Ok(directories
-        .iter()
-        .all(|directory| npm::install(&answer, directory)))
+    npm::MANAGERS.contains(&answer.as_str())
+        && directories.iter().all(|place| npm::install(&answer, place))
 }
 
 fn print_next_steps(plan: &Plan, installed: bool) {
@@ -342,14 +323,11 @@ pub fn database_name(project: &str) -> String {
     use rand::RngExt;
     const CHARACTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyz0123456789";
     let mut random = rand::rng();
-    let suffix: String = (0..5)
-        .map(|_| char::from(CHARACTERS[random.random_range(0..CHARACTERS.len())]))
-        .collect();
-    let base = kebab(project);
-    if base.is_empty() {
-        suffix
-    } else {
-        format!("{base}-{suffix}")
+    let mut character = || char::from(CHARACTERS[random.random_range(0..CHARACTERS.len())]);
+    let suffix: String = (0..5).map(|_| character()).collect();
+    match kebab(project) {
+        base if base.is_empty() => suffix,
+        base => format!("{base}-{suffix}"),
     }
 }
 

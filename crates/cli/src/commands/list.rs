@@ -1,5 +1,6 @@
 //! `spacetime list` (07 §5.8).
 
+use serde::Serialize;
 use serde_json::{json, Value};
 
 use super::{Auth, Context};
@@ -22,112 +23,100 @@ pub struct Args {
 }
 
 pub async fn run(context: &mut Context, args: Args) -> Result<()> {
-    let client = context
-        .client(args.server.as_deref(), Auth::new(false, args.yes))
-        .await?;
+    let auth = Auth::new(false, args.yes);
+    let client = context.client(args.server.as_deref(), auth).await?;
     let me = me(&client)?;
     let answer = associated(&client, &me).await?;
-    let own = with_names(&client, identities(&answer)?).await?;
+    let own = own(&client, &answer, usize::MAX).await?;
     let shared = shared(&client, &answer).await?;
     if args.output.is_json() {
-        print_json(&json!({
-            "server": client.base(),
-            "owner": me,
-            "databases": own.iter().map(|(identity, names)| json!({ "identity": identity, "names": names })).collect::<Vec<_>>(),
-            "shared": shared
-                .iter()
-                .map(|(identity, names, role)| json!({ "identity": identity, "names": names, "role": role }))
-                .collect::<Vec<_>>(),
-        }));
+        let server = client.base();
+        print_json(&json!({ "server": server, "owner": me, "databases": own, "shared": shared }));
         return Ok(());
-    }
-    result_text!("{}", text(&me, own, shared));
-    Ok(())
-}
-
-/// The lists as people read them.
-fn text(
-    me: &str,
-    own: Vec<(String, Vec<String>)>,
-    shared: Vec<(String, Vec<String>, String)>,
-) -> String {
-    const HEADER: [&str; 3] = ["Database Name(s)", "Identity", "Role"];
-    if own.is_empty() && shared.is_empty() {
-        return format!("No databases found for {me}.\n");
     }
     let mut parts = Vec::new();
     if !own.is_empty() {
-        let rows = own.into_iter();
-        let rows = rows.map(|(identity, names)| vec![names.join(", "), identity]);
-        let table = table::psql(&HEADER[..2], &rows.collect::<Vec<_>>());
+        let table = table(&["Database Name(s)", "Identity"], own);
         parts.push(format!("Associated databases for user {me}:\n\n{table}"));
     }
     if !shared.is_empty() {
-        let rows = shared.into_iter();
-        let rows = rows.map(|(identity, names, role)| vec![names.join(", "), identity, role]);
-        let table = table::psql(&HEADER, &rows.collect::<Vec<_>>());
+        let table = table(&["Database Name(s)", "Identity", "Role"], shared);
         parts.push(format!(
             "Databases of others in which user {me} has a role:\n\n{table}"
         ));
     }
-    parts.join("\n")
+    if parts.is_empty() {
+        parts.push(format!("No databases found for {me}.\n"));
+    }
+    result_text!("{}", parts.join("\n"));
+    Ok(())
+}
+
+/// A database that the user has, or has a role in.
+#[derive(Debug, Serialize)]
+pub struct Listed {
+    pub identity: String,
+    pub names: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    role: Option<String>,
+}
+
+impl Listed {
+    async fn ask(client: &Client, identity: &str, role: Option<&str>) -> Result<Self> {
+        let path = format!("/v1/database/{}/names", http::encode(identity));
+        Ok(Self {
+            identity: identity.to_owned(),
+            names: texts(&client.value(client.get(&path)).await?, "names")?,
+            role: role.map(str::to_owned),
+        })
+    }
+}
+
+fn table(header: &[&str], databases: Vec<Listed>) -> String {
+    let rows = databases.into_iter().map(|one| {
+        let row = [one.names.join(", "), one.identity].into_iter();
+        row.chain(one.role).collect::<Vec<String>>()
+    });
+    table::psql(header, &rows.collect::<Vec<_>>())
 }
 
 fn me(client: &Client) -> Result<String> {
     Ok(identity_of(client.token().unwrap_or_default())?.to_hex())
 }
 
-/// The databases that belong to the client's user, with their names; the first `count` of them.
-pub async fn databases(client: &Client, count: usize) -> Result<Vec<(String, Vec<String>)>> {
-    let answer = associated(client, &me(client)?).await?;
-    with_names(client, identities(&answer)?.into_iter().take(count)).await
+/// The databases that belong to the client's user; the first `count` of them.
+pub async fn databases(client: &Client, count: usize) -> Result<Vec<Listed>> {
+    own(client, &associated(client, &me(client)?).await?, count).await
 }
 
-/// What the server says of a user's databases.
 async fn associated(client: &Client, me: &str) -> Result<Value> {
     let path = format!("/v1/identity/{me}/databases");
     client.value(client.get(&path)).await
 }
 
-fn identities(answer: &Value) -> Result<Vec<String>> {
-    texts(answer, "identities")
-}
-
-async fn with_names(
-    client: &Client,
-    identities: impl IntoIterator<Item = String>,
-) -> Result<Vec<(String, Vec<String>)>> {
+async fn own(client: &Client, answer: &Value, count: usize) -> Result<Vec<Listed>> {
     let mut databases = Vec::new();
-    for identity in identities {
-        let names = names(client, &identity).await?;
-        databases.push((identity, names));
+    for identity in texts(answer, "identities")?.iter().take(count) {
+        databases.push(Listed::ask(client, identity, None).await?);
     }
     Ok(databases)
 }
 
 /// Those of others, with the user's roles. Other servers than Lightcone's tell none.
-async fn shared(client: &Client, answer: &Value) -> Result<Vec<(String, Vec<String>, String)>> {
+async fn shared(client: &Client, answer: &Value) -> Result<Vec<Listed>> {
     let mut databases = Vec::new();
     for one in answer["roles"].as_array().into_iter().flatten() {
-        let (Some(identity), Some(role)) = (one["identity"].as_str(), one["role"].as_str()) else {
-            continue;
-        };
-        let names = names(client, identity).await?;
-        databases.push((identity.to_owned(), names, role.to_owned()));
+        if let (Some(identity), Some(role)) = (one["identity"].as_str(), one["role"].as_str()) {
+            databases.push(Listed::ask(client, identity, Some(role)).await?);
+        }
     }
     Ok(databases)
-}
-
-async fn names(client: &Client, identity: &str) -> Result<Vec<String>> {
-    let path = format!("/v1/database/{}/names", http::encode(identity));
-    texts(&client.value(client.get(&path)).await?, "names")
 }
 
 /// A member that is a list of texts.
 fn texts(answer: &Value, member: &str) -> Result<Vec<String>> {
     let Some(list) = answer[member].as_array() else {
-        let answer = answer.to_string();
-        let shown = http::shown(&answer);
+        let shown = http::shown(&answer.to_string());
         bail!(
             "LC0616",
             "the server's answer has no list `{member}`: {shown}"

@@ -89,50 +89,38 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
     if let Some(Command::Show { token, server }) = args.command {
         return show(&context.config, server.as_deref(), token);
     }
-    let server = match args.server.as_deref() {
-        Some(server) => Some(context.config.server_url(Some(server))?),
-        None => None,
-    };
-    let (url, token) = match (args.token, &args.server_issued_login) {
-        (Some(token), _) => {
-            let url = server.or_else(|| context.config.server_of_token(&token));
-            (
-                url.map_or_else(|| context.config.server_url(None), Ok)?,
-                token,
-            )
-        }
-        (None, Some(server)) => {
-            let url = context.config.server_url(Some(server))?;
-            context.consent_to_http(&url, false)?;
-            let token = direct_login(&url).await?;
-            (url, token)
-        }
-        (None, None) if args.client_id.is_some() => {
-            let client_id = args.client_id.as_deref().unwrap_or_default();
-            let options = oidc::Options {
-                issuer: &args.auth_host,
-                client_id,
-                scope: &args.scope,
-                callback_port: args.callback_port,
-                device: args.device,
-                open_browser: !args.no_browser,
-            };
-            return oidc_login(context, server, options).await;
-        }
-        (None, None) => {
-            let open_browser = !args.no_browser;
-            let config = &mut context.config;
-            let server = server.as_deref();
-            let logged_in = web_login(
-                config,
-                server,
-                &args.auth_host,
-                open_browser,
-                Stream::Result,
-            )
-            .await;
-            return logged_in.map(drop);
-        }
+    let url_of = |server: &String| context.config.server_url(Some(server));
+    let server = args.server.as_ref().map(url_of).transpose()?;
+    let open_browser = !args.no_browser;
+    let (url, token) = if let Some(token) = args.token {
+        let url = server.or_else(|| context.config.server_of_token(&token));
+        let url = url.map_or_else(|| context.config.server_url(None), Ok)?;
+        (url, token)
+    } else if let Some(server) = &args.server_issued_login {
+        let url = url_of(server)?;
+        context.consent_to_http(&url, false)?;
+        let token = direct_login(&url).await?;
+        (url, token)
+    } else if let Some(client_id) = &args.client_id {
+        let options = oidc::Options {
+            issuer: &args.auth_host,
+            client_id,
+            scope: &args.scope,
+            callback_port: args.callback_port,
+            device: args.device,
+            open_browser,
+        };
+        return oidc_login(context, server, options).await;
+    } else {
+        let (config, host) = (&mut context.config, &args.auth_host);
+        let login = web_login(
+            config,
+            server.as_deref(),
+            host,
+            open_browser,
+            Stream::Result,
+        );
+        return login.await.map(drop);
     };
     replace(&mut context.config, &url, &token, None, Stream::Result).await
 }
@@ -143,22 +131,13 @@ async fn oidc_login(
     server: Option<String>,
     options: oidc::Options<'_>,
 ) -> Result<()> {
-    let url = match server {
-        Some(url) => url,
-        None => context.config.server_url(None)?,
-    };
+    let url = server.map_or_else(|| context.config.server_url(None), Ok)?;
     let client_id = options.client_id;
     let end_old =
         async |issuer: &str| end_renewal(&mut context.config, &url, (issuer, client_id)).await;
     let Login { token, renewal } = oidc::login(options, end_old).await?;
-    replace(
-        &mut context.config,
-        &url,
-        &token,
-        renewal.as_ref(),
-        Stream::Result,
-    )
-    .await?;
+    let (config, new) = (&mut context.config, renewal.as_ref());
+    replace(config, &url, &token, new, Stream::Result).await?;
     if renewal.is_some() {
         remark!("It is renewed by itself, as long as the provider does that.");
     }
@@ -169,17 +148,13 @@ async fn oidc_login(
     let client = Client::new(url, Some(token))?;
     if let Ok(response) = client.send(client.get("/v1/ping")).await {
         if response.status() == reqwest::StatusCode::UNAUTHORIZED {
-            let text = http::body_text(response).await?;
-            remark!(
-                "warning: the server does not accept this login: {}",
-                http::shown(&text)
-            );
+            let why = http::shown(&http::body_text(response).await?);
+            remark!("warning: the server does not accept this login: {why}");
         }
     }
     Ok(())
 }
 
-/// Shows the logins, the newest first.
 fn show(config: &Config, server: Option<&str>, with_token: bool) -> Result<()> {
     let mut logins = config.logins();
     if let Some(server) = server {

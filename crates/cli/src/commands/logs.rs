@@ -1,7 +1,7 @@
 //! `spacetime logs` (07 §5.3).
 
 use clap::ValueEnum;
-use lightcone_types::json::{parse, Node};
+use lightcone_types::json::{parse, Node, NodeKind};
 use lightcone_types::Timestamp;
 
 use super::{Common, Context};
@@ -56,7 +56,19 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
         level: args.level,
         exact: args.level_exact,
     };
-    each_line(&client, &path, |line| print_line(line, filter, args.format)).await
+    each_line(&client, &path, |line| {
+        let record = Record::parse(line)?;
+        if !filter.admits(record.level) {
+            return Ok(true);
+        }
+        let written = match args.format {
+            Format::Json => write_result(format_args!("{line}\n")),
+            Format::Text => write_result(format_args!("{}", record.text())),
+        };
+        // `spacetime logs | head` is not an error.
+        Ok(written.is_ok())
+    })
+    .await
 }
 
 /// Reads an answer until it ends, or until `take` wants no more of its lines, of which it gets none that is empty.
@@ -102,34 +114,19 @@ pub async fn follow(client: &Client, database: &str, lines: u32, prefix: &str) -
     .await
 }
 
-#[derive(Clone, Copy)]
 struct Filter {
     level: Option<Level>,
     exact: bool,
 }
 
 impl Filter {
-    fn admits(self, level: Level) -> bool {
+    fn admits(&self, level: Level) -> bool {
         match self.level {
             None => true,
             Some(wanted) if self.exact => level == wanted,
             Some(wanted) => level >= wanted,
         }
     }
-}
-
-/// Prints a record; false when the output is not read any more.
-fn print_line(text: &str, filter: Filter, format: Format) -> Result<bool> {
-    let record = Record::parse(text)?;
-    if !filter.admits(record.level) {
-        return Ok(true);
-    }
-    let written = match format {
-        Format::Json => write_result(format_args!("{text}\n")),
-        Format::Text => write_result(format_args!("{}", record.text())),
-    };
-    // `spacetime logs | head` is not an error.
-    Ok(written.is_ok())
 }
 
 /// One record of the log (06 §5.13).
@@ -156,9 +153,7 @@ impl Record {
         let level_text = member("level").ok_or_else(|| bad("has no level"))?;
         let level = Level::from_str(&level_text, true).map_err(|_| bad("has an unknown level"))?;
         let timestamp = match node.get("ts").map(|n| &n.kind) {
-            Some(lightcone_types::json::NodeKind::Number(digits)) => {
-                digits.parse().ok().map(Timestamp)
-            }
+            Some(NodeKind::Number(digits)) => digits.parse().ok().map(Timestamp),
             _ => None,
         };
         let frames = node.get("trace").and_then(Node::as_array);
@@ -187,13 +182,14 @@ impl Record {
             Some(line) => format!("{file}:{line}"),
             None => file,
         });
+        let level = self.level_text.to_uppercase();
         let whence: Vec<String> = self.function.clone().into_iter().chain(place).collect();
-        let mut out = time.unwrap_or_default();
-        out.push_str(&format!("{:>5}: ", self.level_text.to_uppercase()));
-        if !whence.is_empty() {
-            out.push_str(&format!("{}: ", whence.join(" ")));
-        }
-        out.push_str(&format!("{}\n", self.message));
+        let whence = match whence.join(" ") {
+            nowhere if nowhere.is_empty() => nowhere,
+            whence => whence + ": ",
+        };
+        let (time, message) = (time.unwrap_or_default(), &self.message);
+        let mut out = format!("{time}{level:>5}: {whence}{message}\n");
         for (module, function) in &self.trace {
             out.push_str(&format!("    in {module} :: {function}\n"));
         }

@@ -100,10 +100,11 @@ async fn with_saved_login(context: &mut Context, client: Client) -> Result<Clien
              or go without it: --anonymous.",
         );
     }
-    match credentials::find(&mut context.config, &client).await? {
-        Some(token) => Ok(client.with_token(token)),
-        None => Ok(client),
-    }
+    let token = credentials::find(&mut context.config, &client).await?;
+    Ok(match token {
+        Some(token) => client.with_token(token),
+        None => client,
+    })
 }
 
 async fn serve(context: &mut Context, tools: &mut Tools) -> Result<()> {
@@ -220,16 +221,11 @@ async fn call(
         Ok(()) => tools.call(name, arguments).await?,
         Err(error) => Err(error.text()),
     };
-    let (text, is_error) = match outcome {
-        Ok(text) => (text, false),
-        Err(text) => (text, true),
-    };
-    let (text, note) = tools::cut(text);
+    let is_error = outcome.is_err();
+    let (text, note) = tools::cut(outcome.unwrap_or_else(|why| why));
     let texts = [Some(text), note].into_iter().flatten();
-    let content: Vec<_> = texts
-        .map(|text| json!({ "text": text, "type": "text" }))
-        .collect();
-    Ok(json!({ "content": content, "isError": is_error }))
+    let content = texts.map(|text| json!({ "text": text, "type": "text" }));
+    Ok(json!({ "content": content.collect::<Vec<_>>(), "isError": is_error }))
 }
 
 #[cfg(test)]

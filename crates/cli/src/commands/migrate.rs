@@ -6,7 +6,7 @@ use clap::Subcommand;
 use reqwest::StatusCode;
 use serde_json::Value;
 
-use super::publish::backfill::progress_line;
+use super::publish::backfill::{path_of, progress_line};
 use super::{Context, OneDatabase};
 use crate::error::Result;
 use crate::http;
@@ -41,11 +41,17 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
             let (client, name) = of.find(context).await?;
             let path = path_of(&name);
             let status = http::parse_json(&client.text(client.get(&path)).await?)?;
-            match json {
-                true => result!("{status}"),
-                false => print(&name, &status),
+            if json {
+                result!("{status}");
+                return Ok(());
             }
-            Ok(())
+            match running_line(&status["running"]) {
+                Some(line) => result!("{name}: {line}"),
+                None => result!("{name}: no migration runs."),
+            }
+            if let Some(line) = last_line(&status["last"]) {
+                result!("{line}");
+            }
         }
         Command::Cancel { of } => {
             let (client, name) = of.find(context).await?;
@@ -57,30 +63,14 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
             }
             http::success_text(response).await?;
             result!("The migration of {name} is cancelled: its database is as before in a moment, and its publisher is told so.");
-            Ok(())
         }
     }
-}
-
-fn path_of(name: &str) -> String {
-    format!("/v1/database/{}/migration", http::encode(name))
-}
-
-fn print(name: &str, status: &Value) {
-    match running_line(&status["running"]) {
-        Some(line) => result!("{name}: {line}"),
-        None => result!("{name}: no migration runs."),
-    }
-    if let Some(line) = last_line(&status["last"]) {
-        result!("{line}");
-    }
+    Ok(())
 }
 
 fn running_line(running: &Value) -> Option<String> {
-    let (rows, total) = (
-        running["rows"].as_u64()?,
-        running["rows_replaced"].as_u64()?,
-    );
+    let rows = running["rows"].as_u64()?;
+    let total = running["rows_replaced"].as_u64()?;
     let seconds = running["seconds"].as_f64().unwrap_or_default();
     let what = match running["phase"].as_str()? {
         "function" => format!(

@@ -30,7 +30,7 @@ use lightcone_types::Identity;
 
 use crate::address::origin;
 use crate::config::Config;
-use crate::credentials::{self, WhenMissing};
+use crate::credentials;
 use crate::error::Result;
 use crate::http::Client;
 use crate::output::remark;
@@ -55,7 +55,8 @@ pub enum Auth {
     Anonymous,
     /// The stored login, or a new one.
     Login {
-        missing: WhenMissing,
+        /// A new one is had from the server without a question.
+        direct: bool,
         /// The question about plain HTTP is answered yes.
         insecure: bool,
     },
@@ -66,16 +67,11 @@ impl Auth {
         Self::of(anonymous, yes, yes)
     }
 
-    /// `direct`: a missing login is had without a question. `insecure`: so is the consent to plain HTTP.
     pub fn of(anonymous: bool, direct: bool, insecure: bool) -> Self {
-        if anonymous {
-            return Self::Anonymous;
+        match anonymous {
+            true => Self::Anonymous,
+            false => Self::Login { direct, insecure },
         }
-        let missing = match direct {
-            true => WhenMissing::Direct,
-            false => WhenMissing::Ask,
-        };
-        Self::Login { missing, insecure }
     }
 }
 
@@ -94,10 +90,10 @@ impl Context {
         let url = self.config.server_url(server)?;
         match auth {
             Auth::Anonymous => Client::new(url, None),
-            Auth::Login { missing, insecure } => {
+            Auth::Login { direct, insecure } => {
                 self.consent_to_http(&url, insecure)?;
                 let client = Client::before_login(url)?;
-                let token = credentials::require(&mut self.config, &client, missing).await?;
+                let token = credentials::require(&mut self.config, &client, direct).await?;
                 Ok(client.with_token(token))
             }
         }
@@ -126,17 +122,16 @@ impl Context {
         }
         const WHAT: &str =
             "is not encrypted: every computer on the way can read your login, and use it";
-        if yes {
-            remark!("warning: the connection to {url} {WHAT}");
-        } else {
-            remark!("The connection to {url} {WHAT}.");
-            if !prompt::confirm("Do you want to send it?", false) {
-                bail!(
-                    "LC0861",
-                    "your login was not sent to {url}, because the connection is not encrypted. Use https, or agree with \
-                     --allow-insecure; `spacetime server edit <server> --allow-insecure` agrees for good.",
-                );
-            }
+        match yes {
+            true => remark!("warning: the connection to {url} {WHAT}"),
+            false => remark!("The connection to {url} {WHAT}."),
+        }
+        if !yes && !prompt::confirm("Do you want to send it?", false) {
+            bail!(
+                "LC0861",
+                "your login was not sent to {url}, because the connection is not encrypted. Use https, or agree with \
+                 --allow-insecure; `spacetime server edit <server> --allow-insecure` agrees for good.",
+            );
         }
         self.agreed_to_http.push(origin);
         Ok(())
@@ -162,9 +157,8 @@ impl OneDatabase {
         let known = targets::known(self.no_config)?;
         let given = self.database.as_slice();
         let (database, _) = targets::resolve(&known, given, After::None, self.server.as_deref())?;
-        let client = context
-            .client_of(&database, Auth::new(false, false))
-            .await?;
+        let auth = Auth::new(false, false);
+        let client = context.client_of(&database, auth).await?;
         Ok((client, database.name))
     }
 

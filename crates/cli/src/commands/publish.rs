@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use clap::ArgAction;
 
 use super::Context;
-use crate::build::Built;
+use crate::build::{self, Built};
 use crate::error::{Error, Result};
 use crate::output::remark;
 use crate::project::{Project, Target};
@@ -108,7 +108,7 @@ pub async fn publish_for_dev(
     let plan = Plan {
         name: Some(database.to_owned()),
         server: server.map(str::to_owned),
-        source: Source::Built(module.path, module.host_type),
+        source: Source::Built(module),
         build_options: None,
         num_replicas: None,
         break_clients: true,
@@ -135,49 +135,38 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
     if args.num_replicas.is_some() {
         remark!("WARNING: --num-replicas is UNSTABLE and subject to change.\n");
     }
-    match find_project(&args)? {
-        None => {
-            let plan = plan(
-                &args,
-                Target {
-                    database: args.name.clone(),
-                    ..Target::default()
-                },
-            )?;
-            upload::publish(context, &plan).await
-        }
-        Some(project) => {
-            project.announce();
-            for target in select(&args, project.targets()?)? {
-                let database = target.database.clone().ok_or_else(|| {
-                    let file = project.directory.join("spacetime.json");
-                    let message = "Required key 'database' is missing from the config file or CLI";
-                    Error::coded("LC0607", message).said_at(Some(&file.display().to_string()))
-                })?;
-                check_values(context, &args, &project, &target)?;
-                let plan = plan(&args, target)?;
-                match &plan.source {
-                    Source::Project(path) => remark!(
-                        "Publishing module {} to database '{database}'",
-                        path.display()
-                    ),
-                    _ => remark!("Publishing precompiled module to database '{database}'"),
-                }
-                upload::publish(context, &plan).await?;
-            }
-            Ok(())
-        }
+    let Some(project) = find_project(&args)? else {
+        let target = Target {
+            database: args.name.clone(),
+            ..Target::default()
+        };
+        return upload::publish(context, &plan(&args, target)?).await;
+    };
+    project.announce();
+    for target in select(&args, project.targets()?)? {
+        let database = target.database.clone().ok_or_else(|| {
+            let file = project.directory.join("spacetime.json");
+            let message = "Required key 'database' is missing from the config file or CLI";
+            Error::coded("LC0607", message).said_at(Some(&file.display().to_string()))
+        })?;
+        check_values(context, &args, &project, &target)?;
+        let plan = plan(&args, target)?;
+        let module = match &plan.source {
+            Source::Project(path) => format!("module {}", path.display()),
+            _ => "precompiled module".to_owned(),
+        };
+        remark!("Publishing {module} to database '{database}'");
+        upload::publish(context, &plan).await?;
     }
+    Ok(())
 }
 
 /// What the files say and cannot be is told with its place, before anything is built.
 fn check_values(context: &Context, args: &Args, project: &Project, target: &Target) -> Result<()> {
     let place = |key| project.place_of(target, key);
     if let (None, Some(server)) = (&args.server, &target.server) {
-        let place = place("server");
-        context
-            .config
-            .server_url_at(Some(server), place.as_deref())?;
+        let config = &context.config;
+        config.server_url_at(Some(server), place("server").as_deref())?;
     }
     if let (None, Some(name)) = (&args.name, &target.database) {
         let checked = upload::check_full_name(name);
@@ -198,16 +187,11 @@ fn find_project(args: &Args) -> Result<Option<Project>> {
     }
 }
 
-/// The targets that the command line picks.
-fn select(args: &Args, targets: Vec<Target>) -> Result<Vec<Target>> {
-    match &args.name {
-        None => one_module_option_one_target(args, targets),
-        Some(wanted) => one_module_option_one_target(args, chosen(wanted, targets)?),
+/// The targets that the command line picks. Options that describe one module make no sense for several.
+fn select(args: &Args, mut targets: Vec<Target>) -> Result<Vec<Target>> {
+    if let Some(wanted) = &args.name {
+        targets = chosen(wanted, targets)?;
     }
-}
-
-/// Options that describe one module make no sense for several.
-fn one_module_option_one_target(args: &Args, targets: Vec<Target>) -> Result<Vec<Target>> {
     let given = [
         ("--module-path", args.module_path.is_some()),
         ("--bin-path", args.bin_path.is_some()),
@@ -229,26 +213,18 @@ fn one_module_option_one_target(args: &Args, targets: Vec<Target>) -> Result<Vec
 /// The command line over the target's settings over the defaults.
 fn plan(args: &Args, target: Target) -> Result<Plan> {
     let named = |wasm: &Option<PathBuf>, js: &Option<PathBuf>, directory: &Option<PathBuf>| {
-        let file = wasm
-            .clone()
-            .map(Source::Wasm)
-            .or(js.clone().map(Source::Js));
-        file.or(directory.clone().map(Source::Project))
+        let (wasm, js) = (wasm.clone().map(Source::Wasm), js.clone().map(Source::Js));
+        wasm.or(js).or(directory.clone().map(Source::Project))
     };
     let source = named(&args.bin_path, &args.js_path, &args.module_path)
         .or_else(|| named(&target.bin_path, &target.js_path, &target.module_path));
-    let source = match source {
-        Some(source) => source,
-        None => Source::Project(crate::build::default_module_path()?),
-    };
+    let csharp = build::csharp_options(args.native_aot, args.dotnet_version.as_deref());
+    let build_options = args.build_options.clone().or(target.build_options);
     Ok(Plan {
         name: target.database,
         server: args.server.clone().or(target.server),
-        source,
-        build_options: crate::build::with_options(
-            args.build_options.clone().or(target.build_options),
-            &crate::build::csharp_options(args.native_aot, args.dotnet_version.as_deref()),
-        ),
+        source: source.unwrap_or_else(|| Source::Project(build::default_module_path())),
+        build_options: build::with_options(build_options, &csharp),
         num_replicas: args.num_replicas.or(target.num_replicas),
         break_clients: args.break_clients || target.break_clients.unwrap_or(false),
         anonymous: args.anonymous || target.anonymous.unwrap_or(false),

@@ -27,9 +27,8 @@ pub struct Args {
 }
 
 pub async fn run(context: &mut Context, args: Args) -> Result<()> {
-    let client = context
-        .client(args.server.as_deref(), Auth::new(false, args.yes))
-        .await?;
+    let auth = Auth::new(false, args.yes);
+    let client = context.client(args.server.as_deref(), auth).await?;
     let identity = client.database_identity(&args.database).await?.to_hex();
     let request = client.put(&format!("/v1/database/{identity}/names"));
     let response = client.send(request.json(&[&args.to])).await?;
@@ -45,43 +44,35 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
 
 /// Commands in a project go by the name that its files have.
 fn note_project(old: &str, new: &str) {
-    let project = Project::find(Path::new("."), None).ok().flatten();
-    let Some(project) = project else { return };
+    let Ok(Some(project)) = Project::find(Path::new("."), None) else {
+        return;
+    };
     let databases = project.databases().unwrap_or_default();
     if databases.iter().any(|database| database.name == old) {
-        let files = project.file_names();
-        remark!(
-            "The project here still names {old}: write {new} into {}.",
-            files.join(" or ")
-        );
+        let files = project.file_names().join(" or ");
+        remark!("The project here still names {old}: write {new} into {files}.");
     }
 }
 
 /// The refusals of 06 §5.10 in words.
 fn explain(text: &str, identity: &str) -> Option<Error> {
     let answer: Value = serde_json::from_str(text).ok()?;
-    let error = if answer.get("NotYourDatabase").is_some() {
-        coded!("LC0615", "You cannot rename {identity}: it is not yours. `spacetime login show` says who you are.")
-    } else if let Some(denied) = answer.get("PermissionDenied") {
+    if answer == "DatabaseNotFound" {
+        return Some(coded!("LC0609", "There is no database {identity}."));
+    }
+    if answer.get("NotYourDatabase").is_some() {
+        return Some(coded!("LC0615", "You cannot rename {identity}: it is not yours. `spacetime login show` says who you are."));
+    }
+    let text = if let Some(denied) = answer.get("PermissionDenied") {
         let domain = denied["domain"].as_str().unwrap_or("that name");
-        coded!(
-            "LC0626",
-            "The name {domain} belongs to someone else. Choose another one."
-        )
+        format!("The name {domain} belongs to someone else. Choose another one.")
     } else if let Some(denied) = answer.get("PermissionDeniedOnAny") {
         let domains = &denied["domains"];
-        coded!(
-            "LC0626",
-            "Some of these names belong to someone else: {domains}"
-        )
-    } else if let Some(other) = answer.get("OtherError").and_then(Value::as_str) {
-        Error::coded("LC0626", other)
-    } else if answer == "DatabaseNotFound" {
-        coded!("LC0609", "There is no database {identity}.")
+        format!("Some of these names belong to someone else: {domains}")
     } else {
-        return None;
+        answer.get("OtherError")?.as_str()?.to_owned()
     };
-    Some(error)
+    Some(Error::coded("LC0626", text))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! `spacetime server …` (07 §5.10).
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use reqwest::StatusCode;
@@ -30,19 +30,7 @@ enum Command {
         server: String,
     },
     /// Save a server
-    Add {
-        /// Its URL, for example http://127.0.0.1:3000
-        #[arg(long)]
-        url: String,
-        /// The nickname to save it under
-        name: String,
-        /// Make it the default
-        #[arg(short, long)]
-        default: bool,
-        /// Do not fetch the server's public key
-        #[arg(long)]
-        no_fingerprint: bool,
-    },
+    Add(New),
     /// Forget a saved server
     Remove {
         /// Nickname or host of a saved server
@@ -88,15 +76,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
             };
             context.config.try_update(set).await
         }
-        Command::Add {
-            url,
-            name,
-            default,
-            no_fingerprint,
-        } => {
-            let server = new_server(&url, &name, context.allow_insecure)?;
-            add(context, server, default, no_fingerprint).await
-        }
+        Command::Add(new) => add(context, new).await,
         Command::Remove { server } => {
             let remove = |now: &mut Config| {
                 let server = now.find_server(&server)?;
@@ -108,10 +88,9 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
         Command::Fingerprint { server, yes } => fingerprint(context, &server, yes).await,
         Command::Ping { server } => ping(context, &server).await,
         Command::Edit(changes) => edit(context, changes).await,
-        Command::Clear { data_dir, yes } => clear(
-            &data_dir.unwrap_or_else(|| context.paths.data_dir.clone()),
-            yes,
-        ),
+        Command::Clear { data_dir, yes } => {
+            clear(data_dir.as_ref().unwrap_or(&context.paths.data_dir), yes)
+        }
     }
 }
 
@@ -124,19 +103,13 @@ fn list(context: &Context, output: FormatOption) {
         print_json(&json!({ "servers": servers }));
         return;
     }
-    let rows: Vec<Vec<String>> = servers
-        .into_iter()
-        .map(|server| {
-            let mark = if is_default(&server) { "***" } else { "" };
-            vec![
-                mark.to_owned(),
-                server.host.clone(),
-                server.protocol.clone(),
-                server.nickname.unwrap_or_default(),
-            ]
-        })
-        .collect();
+    let rows = servers.into_iter().map(|server| {
+        let mark = if is_default(&server) { "***" } else { "" };
+        let nickname = server.nickname.unwrap_or_default();
+        vec![mark.to_owned(), server.host, server.protocol, nickname]
+    });
     let header = ["DEFAULT", "HOSTNAME", "PROTOCOL", "NICKNAME"];
+    let rows: Vec<_> = rows.collect();
     result_text!("{}", table::plain(&header, &rows));
 }
 
@@ -160,10 +133,9 @@ fn split_url(url: &str) -> Result<(&str, &str)> {
             "`{url}` {why}, for example http://127.0.0.1:3000."
         )
     };
-    let (protocol, host) = url
-        .split_once("://")
-        .filter(|(p, _)| matches!(*p, "http" | "https"))
-        .ok_or_else(|| bad("must begin with http:// or https://"))?;
+    let Some((protocol @ ("http" | "https"), host)) = url.split_once("://") else {
+        return Err(bad("must begin with http:// or https://"));
+    };
     let host = host.trim_end_matches('/');
     // Says what is wrong with a host that cannot be one.
     Client::new(format!("{protocol}://{host}"), None)?;
@@ -207,40 +179,43 @@ async fn fetch_key(url: &str) -> Result<String> {
     ))
 }
 
-fn new_server(url: &str, name: &str, allow_insecure: bool) -> Result<ServerConfig> {
-    let (protocol, host) = split_url(url)?;
-    check_nickname(name)?;
-    Ok(ServerConfig {
-        nickname: Some(name.to_owned()),
+#[derive(Debug, clap::Args)]
+struct New {
+    /// Its URL, for example http://127.0.0.1:3000
+    #[arg(long)]
+    url: String,
+    /// The nickname to save it under
+    name: String,
+    /// Make it the default
+    #[arg(short, long)]
+    default: bool,
+    /// Do not fetch the server's public key
+    #[arg(long)]
+    no_fingerprint: bool,
+}
+
+async fn add(context: &mut Context, new: New) -> Result<()> {
+    let (name, (protocol, host)) = (new.name, split_url(&new.url)?);
+    check_nickname(&name)?;
+    let mut server = ServerConfig {
+        nickname: Some(name.clone()),
         host: host.to_owned(),
         protocol: protocol.to_owned(),
         ecdsa_public_key: None,
-        allow_insecure,
-    })
-}
-
-async fn add(
-    context: &mut Context,
-    mut server: ServerConfig,
-    default: bool,
-    no_fingerprint: bool,
-) -> Result<()> {
-    check_free(
-        &context.config,
-        Some(&server.host),
-        server.nickname.as_deref(),
-    )?;
-    if !no_fingerprint {
+        allow_insecure: context.allow_insecure,
+    };
+    check_free(&context.config, Some(host), Some(&name))?;
+    if !new.no_fingerprint {
         let key = fetch_key(&server.url()).await?;
-        result!("Fingerprint for server {}:\n{key}", server.nick_or_host());
+        result!("Fingerprint for server {name}:\n{key}");
         server.ecdsa_public_key = Some(key);
     }
-    result!("Host: {}\nProtocol: {}", server.host, server.protocol);
+    result!("Host: {host}\nProtocol: {protocol}");
     let add = |now: &mut Config| {
-        check_free(now, Some(&server.host), server.nickname.as_deref())?;
+        check_free(now, Some(host), Some(&name))?;
         now.add_server(&server);
-        if default {
-            now.set_default_server(Some(server.nick_or_host()));
+        if new.default {
+            now.set_default_server(Some(&name));
         }
         Ok(())
     };
@@ -251,31 +226,24 @@ async fn add(
 async fn refresh_key(server: &mut ServerConfig, to: Stream) -> Result<bool> {
     let key = fetch_key(&server.url()).await?;
     let name = server.nick_or_host();
-    match &server.ecdsa_public_key {
-        Some(old) if *old == key => {
-            to.line(format_args!(
-                "Fingerprint is unchanged for server {name}:\n{key}"
-            ));
-            return Ok(false);
-        }
-        Some(old) => {
-            to.line(format_args!(
-                "Fingerprint has changed for server {name}. Old:\n{old}\nNew:\n{key}"
-            ));
-        }
-        None => to.line(format_args!("New fingerprint for server {name}:\n{key}")),
-    }
+    let text = match &server.ecdsa_public_key {
+        Some(old) if *old == key => format!("Fingerprint is unchanged for server {name}:\n{key}"),
+        Some(old) => format!("Fingerprint has changed for server {name}. Old:\n{old}\nNew:\n{key}"),
+        None => format!("New fingerprint for server {name}:\n{key}"),
+    };
+    to.line(format_args!("{text}"));
+    let is_other = server.ecdsa_public_key.as_ref() != Some(&key);
     server.ecdsa_public_key = Some(key);
-    Ok(true)
+    Ok(is_other)
 }
 
 /// That no other command has changed a server while the user was asked about it.
 fn check_unchanged(now: &Config, server: &ServerConfig) -> Result<()> {
-    if now.servers().contains(server) {
-        return Ok(());
-    }
     let name = server.nick_or_host();
-    Err(coded!("LC0627", "another command has changed `{name}` in the meantime, and this one has changed nothing. Run it again."))
+    match now.servers().contains(server) {
+        true => Ok(()),
+        false => bail!("LC0627", "another command has changed `{name}` in the meantime, and this one has changed nothing. Run it again."),
+    }
 }
 
 async fn fingerprint(context: &mut Context, name: &str, yes: bool) -> Result<()> {
@@ -330,22 +298,20 @@ struct Changes {
 /// Shows what changes, asks once, and writes it.
 async fn edit(context: &mut Context, changes: Changes) -> Result<()> {
     if changes.new_name.is_none() && changes.url.is_none() && !context.allow_insecure {
-        return Err(Error::Usage(
-            "nothing to change: give --new-name, --url or --allow-insecure".into(),
-        ));
+        let text = "nothing to change: give --new-name, --url or --allow-insecure";
+        return Err(Error::Usage(text.into()));
     }
     let old = context.config.find_server(&changes.server)?;
     let mut new = old.clone();
-    if let Some(nickname) = changes.new_name {
-        if old.nickname.as_deref() != Some(&nickname) {
-            check_nickname(&nickname)?;
-            check_free(&context.config, None, Some(&nickname))?;
-            remark!(
-                "Changing nickname from {} to {nickname}",
-                old.nickname.as_deref().unwrap_or("(none)")
-            );
-            new.nickname = Some(nickname);
-        }
+    let nickname = changes
+        .new_name
+        .filter(|name| old.nickname.as_ref() != Some(name));
+    if let Some(nickname) = nickname {
+        check_nickname(&nickname)?;
+        check_free(&context.config, None, Some(&nickname))?;
+        let before = old.nickname.as_deref().unwrap_or("(none)");
+        remark!("Changing nickname from {before} to {nickname}");
+        new.nickname = Some(nickname);
     }
     if let Some(url) = &changes.url {
         let (protocol, host) = split_url(url)?;
@@ -383,11 +349,8 @@ async fn edit(context: &mut Context, changes: Changes) -> Result<()> {
         check_unchanged(now, &old)?;
         let nickname = new.nickname.as_deref();
         let nickname = nickname.filter(|_| new.nickname != old.nickname);
-        check_free(
-            now,
-            Some(&*new.host).filter(|_| new.host != old.host),
-            nickname,
-        )?;
+        let host = Some(&*new.host).filter(|_| new.host != old.host);
+        check_free(now, host, nickname)?;
         let was_default = now.default_server().is_some_and(|d| old.is_called(d));
         now.replace_server(&old, &new);
         if was_default {
@@ -398,18 +361,18 @@ async fn edit(context: &mut Context, changes: Changes) -> Result<()> {
     context.config.try_update(replace).await
 }
 
-fn clear(data_dir: &std::path::Path, yes: bool) -> Result<()> {
+fn clear(data_dir: &Path, yes: bool) -> Result<()> {
     if !data_dir.exists() {
         result!("Local database not found. Nothing has been deleted.");
         return Ok(());
     }
     check_is_data(data_dir)?;
-    if data_dir.join("spacetime.pid").exists() && is_locked(&data_dir.join("spacetime.pid")) {
-        bail!(
-            "LC0630",
-            "A server is running on {}. Stop it first.",
-            data_dir.display()
-        );
+    let shown = data_dir.display();
+    // A running server holds the lock on its pid file.
+    let lock = std::fs::File::open(data_dir.join("spacetime.pid"));
+    let lock = lock.map(|file| file.try_lock());
+    if matches!(lock, Ok(Err(std::fs::TryLockError::WouldBlock))) {
+        bail!("LC0630", "A server is running on {shown}. Stop it first.");
     }
     let question = "Are you sure you want to delete all data from the local database?";
     if !prompt::goes_on(question, yes) {
@@ -417,15 +380,14 @@ fn clear(data_dir: &std::path::Path, yes: bool) -> Result<()> {
     }
     let _progress = Progress::start("Deleting");
     std::fs::remove_dir_all(data_dir).or_cannot("delete", data_dir)?;
-    result!("Deleted database: {}", data_dir.display());
+    result!("Deleted database: {shown}");
     Ok(())
 }
 
 /// A mistyped `--data-dir` must not cost the user's files.
-fn check_is_data(directory: &std::path::Path) -> Result<()> {
-    let is_of_server = ["metadata.toml", "spacetime.pid", "control-db"]
-        .iter()
-        .any(|name| directory.join(name).exists());
+fn check_is_data(directory: &Path) -> Result<()> {
+    let mut names = ["metadata.toml", "spacetime.pid", "control-db"].iter();
+    let is_of_server = names.any(|name| directory.join(name).exists());
     let mut entries = std::fs::read_dir(directory).or_cannot("read", directory)?;
     match is_of_server || entries.next().is_none() {
         true => Ok(()),
@@ -435,14 +397,6 @@ fn check_is_data(directory: &std::path::Path) -> Result<()> {
             directory.display(),
         )),
     }
-}
-
-/// True if a running server holds the lock on its pid file.
-fn is_locked(path: &std::path::Path) -> bool {
-    let Ok(file) = std::fs::File::open(path) else {
-        return false;
-    };
-    matches!(file.try_lock(), Err(std::fs::TryLockError::WouldBlock))
 }
 
 #[cfg(test)]

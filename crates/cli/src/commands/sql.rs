@@ -75,18 +75,15 @@ struct Session {
 }
 
 impl Session {
-    /// The JSON of the results.
     async fn query(&self, sql: &str) -> Result<String> {
-        let confirmed = self
-            .confirmed
-            .map_or_else(String::new, |c| format!("?confirmed={c}"));
+        let confirmed = self.confirmed.map(|value| format!("?confirmed={value}"));
+        let confirmed = confirmed.unwrap_or_default();
         let path = format!("/v1/database/{}/sql{confirmed}", self.identity.to_hex());
         let request = self.client.post(&path).body(sql.to_owned());
         self.client.json(request).await
     }
 }
 
-/// What one statement gave.
 #[derive(Debug, Default, PartialEq)]
 struct Statement {
     header: Vec<String>,
@@ -103,32 +100,25 @@ impl Statement {
     }
 
     fn summary(&self) -> String {
-        let mut parts = Vec::new();
-        for (name, count) in [
+        let milliseconds = self.server_micros as f64 / 1000.0;
+        let counts = [
             ("inserted", self.inserted),
             ("deleted", self.deleted),
             ("updated", self.updated),
-        ] {
-            if count > 0 {
-                parts.push(format!("{name}: {count}"));
-            }
-        }
-        let milliseconds = self.server_micros as f64 / 1000.0;
-        parts.push(format!("server: {milliseconds:.2}ms"));
+        ];
+        let counts = counts.iter().filter(|(_, count)| *count > 0);
+        let counts = counts.map(|(name, count)| format!("{name}: {count}, "));
+        let counts: String = counts.collect();
         let rows = if self.rows.len() == 1 { "row" } else { "rows" };
-        format!("({} {rows}) [{}]", self.rows.len(), parts.join(", "))
+        let count = self.rows.len();
+        format!("({count} {rows}) [{counts}server: {milliseconds:.2}ms]")
     }
 }
 
 /// Reads the server's answer (06 §5.14) and renders every cell.
 fn parse_results(text: &str) -> Result<Vec<Statement>> {
-    let bad = |e: JsonError| {
-        Error::caused(
-            "LC0616",
-            "the server's SQL result is not one this program can read",
-            e,
-        )
-    };
+    const BAD: &str = "the server's SQL result is not one this program can read";
+    let bad = |e: JsonError| Error::caused("LC0616", BAD, e);
     let root = parse(text).map_err(bad)?;
     let not_results = || bad(JsonError::at(&root, "expected an array of results"));
     let statements = root.as_array().ok_or_else(not_results)?.iter();
@@ -147,11 +137,8 @@ fn parse_result(node: &Node<'_>) -> Result<Statement, JsonError> {
     });
     let header = header.collect();
     let mut rows = Vec::new();
-    for row in node
-        .get("rows")
-        .and_then(Node::as_array)
-        .unwrap_or_default()
-    {
+    let found = node.get("rows").and_then(Node::as_array);
+    for row in found.unwrap_or_default() {
         let cells = row.as_array();
         let cells = cells.ok_or_else(|| JsonError::at(row, "expected an array of columns"))?;
         let cells = schema.elements.iter().zip(cells).map(|(element, cell)| {
@@ -177,11 +164,8 @@ fn parse_result(node: &Node<'_>) -> Result<Statement, JsonError> {
 async fn interactive(session: &Session, database: &str, history: &std::path::Path) -> Result<()> {
     let is_terminal = std::io::stdin().is_terminal();
     // Without a history the session is as good.
-    let mut history = std::fs::OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(history)
-        .ok();
+    let mut options = std::fs::OpenOptions::new();
+    let mut history = options.create(true).append(true).open(history).ok();
     loop {
         let space = if is_terminal { " " } else { "" };
         remark_text!("🪐{database}>{space}");
@@ -191,29 +175,30 @@ async fn interactive(session: &Session, database: &str, history: &std::path::Pat
             remark!("");
             return Ok(());
         }
-        let line = line.trim();
-        match line {
-            "" => {}
+        let sql = match line.trim() {
+            "" => continue,
             ".exit" => return Ok(()),
-            ".clear" => remark_text!("\x1b[2J\x1b[H"),
-            sql => {
-                if let Some(history) = &mut history {
-                    let _ = writeln!(history, "{sql}");
-                }
-                let start = Instant::now();
-                let answer = session.query(sql).await;
-                match answer.and_then(|text| parse_results(&text)) {
-                    Ok(statements) => {
-                        for statement in statements {
-                            result_text!("{}", statement.table());
-                            result!("{}", statement.summary());
-                        }
-                        let milliseconds = start.elapsed().as_secs_f64() * 1000.0;
-                        remark!("Roundtrip time: {milliseconds:.2}ms");
-                    }
-                    Err(error) => remark_text!("{}", error.report()),
-                }
+            ".clear" => {
+                remark_text!("\x1b[2J\x1b[H");
+                continue;
             }
+            sql => sql,
+        };
+        if let Some(history) = &mut history {
+            let _ = writeln!(history, "{sql}");
+        }
+        let start = Instant::now();
+        let answer = session.query(sql).await;
+        match answer.and_then(|text| parse_results(&text)) {
+            Ok(statements) => {
+                for statement in statements {
+                    result_text!("{}", statement.table());
+                    result!("{}", statement.summary());
+                }
+                let milliseconds = start.elapsed().as_secs_f64() * 1000.0;
+                remark!("Roundtrip time: {milliseconds:.2}ms");
+            }
+            Err(error) => remark_text!("{}", error.report()),
         }
     }
 }

@@ -3,8 +3,6 @@
 use std::path::Path;
 use std::process::Command;
 
-use clap::ValueEnum;
-
 use super::Context;
 use crate::error::{Error, Result};
 use crate::output::result;
@@ -14,8 +12,8 @@ use crate::paths::beside_this_program;
 #[command(disable_help_flag = true)]
 pub struct Args {
     /// Which server program to start
-    #[arg(long, value_enum, default_value = "standalone")]
-    edition: Edition,
+    #[arg(long, value_parser = ["standalone", "cloud"], default_value = "standalone")]
+    edition: String,
     /// Passed on to the server program; `--help` lists what it takes
     #[arg(
         trailing_var_arg = true,
@@ -25,18 +23,8 @@ pub struct Args {
     args: Vec<String>,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Edition {
-    Standalone,
-    Cloud,
-}
-
 pub fn run(context: &mut Context, args: Args) -> Result<()> {
-    let name = match args.edition {
-        Edition::Standalone => "spacetimedb-standalone",
-        Edition::Cloud => "spacetimedb-cloud",
-    };
-    let program = beside_this_program(name)?;
+    let program = beside_this_program(&format!("spacetimedb-{}", args.edition))?;
     let mut command = command(context, &program);
     if let Some(address) = context.config.listen_addr() {
         command.args(["--listen-addr", address]);
@@ -64,25 +52,14 @@ pub fn command(context: &Context, program: &Path) -> Command {
     command
 }
 
-#[cfg(unix)]
+/// Becomes the program, where a process can; elsewhere waits for its end.
 fn replace(mut command: Command, program: &Path) -> Error {
-    use std::os::unix::process::CommandExt;
-    Error::caused(
-        "LC0620",
-        format!("cannot run {}", program.display()),
-        command.exec(),
-    )
-}
-
-#[cfg(not(unix))]
-fn replace(mut command: Command, program: &Path) -> Error {
-    match command.status() {
-        Ok(status) => Error::Exit(
-            status
-                .code()
-                .and_then(|c| u8::try_from(c).ok())
-                .unwrap_or(1),
-        ),
+    #[cfg(unix)]
+    let ended = Err(std::os::unix::process::CommandExt::exec(&mut command));
+    #[cfg(not(unix))]
+    let ended = command.status();
+    match ended {
+        Ok(status) => Error::of_status(status),
         Err(error) => Error::caused("LC0620", format!("cannot run {}", program.display()), error),
     }
 }

@@ -56,16 +56,10 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
     };
     let mut socket = Socket::open(&client, &identity, args.confirmed).await?;
     socket.subscribe(&queries).await?;
+    let seconds = args.timeout.unwrap_or(u32::MAX);
     let watching = watch.run(&mut socket);
-    let end = match args.timeout {
-        None => watching.await,
-        Some(seconds) => {
-            match tokio::time::timeout(Duration::from_secs(seconds.into()), watching).await {
-                Ok(end) => end,
-                Err(_) => Ok(WatchEnd::Timeout(seconds)),
-            }
-        }
-    }?;
+    let watching = tokio::time::timeout(Duration::from_secs(seconds.into()), watching);
+    let end = watching.await.unwrap_or(Ok(WatchEnd::Timeout(seconds)))?;
     // The server notices a closed socket too; politeness must not delay the end.
     let _ = tokio::time::timeout(Duration::from_millis(500), socket.close()).await;
     match (end, args.num_updates) {

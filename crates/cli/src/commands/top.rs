@@ -38,19 +38,15 @@ const INTERVAL_SECONDS_MAX: f64 = 3600.0;
 
 fn interval(text: &str) -> std::result::Result<f64, String> {
     let seconds: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
-    match (INTERVAL_SECONDS_MIN..=INTERVAL_SECONDS_MAX).contains(&seconds) {
+    let (min, max) = (INTERVAL_SECONDS_MIN, INTERVAL_SECONDS_MAX);
+    match (min..=max).contains(&seconds) {
         true => Ok(seconds),
-        false => Err(format!(
-            "from {INTERVAL_SECONDS_MIN} to {INTERVAL_SECONDS_MAX} seconds"
-        )),
+        false => Err(format!("from {min} to {max} seconds")),
     }
 }
 
-/// Where a terminal does not say its size.
-const USUAL_SIZE: Size = Size {
-    columns: 80,
-    lines: 24,
-};
+/// Lines and columns where a terminal does not say its size.
+const USUAL_SIZE: (u16, u16) = (24, 80);
 /// For one look.
 const LOOK_TIME_MAX: Duration = Duration::from_secs(10);
 /// So many looks may fail one after the other.
@@ -95,7 +91,6 @@ async fn watch(watched: &Watched, args: &Args, output: &Output) -> Result<()> {
     }
 }
 
-/// How looks are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     Json,
@@ -133,19 +128,15 @@ impl Output {
             return Size::ENDLESS;
         }
         let size = console::Term::stdout().size_checked();
-        let size = size.map(|(lines, columns)| Size {
+        let size = size.filter(|(lines, columns)| *columns > 0 && *lines > 0);
+        let (lines, columns) = size.unwrap_or(USUAL_SIZE);
+        Size {
             columns: columns.into(),
-            lines: lines.into(),
-        });
-        let size = size.filter(|size| size.columns > 0 && size.lines > 0);
-        let size = size.unwrap_or(USUAL_SIZE);
-        match self.form {
-            // Looks that stand one behind the other scroll.
-            Form::Printed => Size {
-                lines: usize::MAX,
-                ..size
+            lines: match self.form {
+                // Looks that stand one behind the other scroll.
+                Form::Printed => usize::MAX,
+                _ => lines.into(),
             },
-            _ => size,
         }
     }
 
@@ -165,19 +156,16 @@ impl Output {
     }
 
     fn tell_trouble(&self, shown: &str, error: &Error, failed: u32) {
-        let trouble = screen::plain(&format!(
-            "look {failed} of {LOOKS_FAILED_MAX} failed: {error}"
-        ));
+        let trouble = format!("look {failed} of {LOOKS_FAILED_MAX} failed: {error}");
+        let trouble = screen::plain(&trouble);
         if self.form != Form::Drawn {
-            remark!("{trouble}");
-            return;
+            return remark!("{trouble}");
         }
         let text = screen::with_trouble(shown, &trouble, self.size());
         result_text!("{}", screen::drawn(&text));
     }
 }
 
-/// What is looked at.
 struct Watched {
     client: Client,
     path: String,
@@ -200,8 +188,8 @@ impl Watched {
     async fn look(&self) -> Result<(Instant, Counted)> {
         let looked = tokio::time::timeout(LOOK_TIME_MAX, self.ask()).await;
         let seconds = LOOK_TIME_MAX.as_secs();
-        let late = || format!("the server has not answered within {seconds} s");
-        looked.unwrap_or_else(|_| Err(Error::coded("LC0602", late())))
+        let late = || coded!("LC0602", "the server has not answered within {seconds} s");
+        looked.unwrap_or_else(|_| Err(late()))
     }
 
     async fn ask(&self) -> Result<(Instant, Counted)> {

@@ -8,11 +8,11 @@ mod installed;
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
-use serde_json::{json, Value};
+use serde_json::json;
 
 use self::installed::{current, directory_of, installed, linked_to};
 use super::Context;
-use crate::error::{Error, FileResult as _, Result};
+use crate::error::{FileResult as _, Result};
 use crate::output::{print_json, remark, result, FormatOption};
 use crate::prompt;
 
@@ -93,22 +93,30 @@ enum Command {
 pub fn run(context: &mut Context, args: Args) -> Result<()> {
     let paths = &context.paths;
     let own = env!("CARGO_PKG_VERSION");
-    match args.command {
-        None => result!("{}", crate::long_version()),
-        Some(Command::List { all, output }) => list(&paths.bin_dir, all, output),
-        Some(Command::Use { version }) => install::choose(paths, &version)?,
-        Some(Command::Upgrade) => return Err(nothing_to_download()),
+    let chosen = match args.command {
+        None => {
+            result!("{}", crate::long_version());
+            None
+        }
+        Some(Command::List { all, output }) => {
+            list(&paths.bin_dir, all, output);
+            None
+        }
+        Some(Command::Use { version }) => Some(version),
+        Some(Command::Upgrade) => bail!(
+            "LC0883",
+            "there is no place that versions are downloaded from. Get or build the two programs \
+             of the one that you want, then `spacetime version install VERSION --from DIR --use`.",
+        ),
         Some(Command::Install {
             version,
             from,
-            edition: _,
             use_it,
             yes,
+            ..
         }) => {
             install::install(paths, &version, from.as_deref(), yes)?;
-            if use_it {
-                install::choose(paths, &version)?;
-            }
+            use_it.then_some(version)
         }
         Some(Command::Link {
             version,
@@ -117,25 +125,18 @@ pub fn run(context: &mut Context, args: Args) -> Result<()> {
             yes,
         }) => {
             install::link_to(paths, &version, &directory, yes)?;
-            if use_it {
-                install::choose(paths, &version)?;
-            }
+            use_it.then_some(version)
         }
-        Some(Command::Uninstall { version, yes }) => uninstall(&paths.bin_dir, &version, yes)?,
+        Some(Command::Uninstall { version, yes }) => {
+            uninstall(&paths.bin_dir, &version, yes)?;
+            None
+        }
         Some(Command::SelfInstall { yes }) => {
             install::install(paths, own, None, yes)?;
-            install::choose(paths, own)?;
+            Some(own.to_owned())
         }
-    }
-    Ok(())
-}
-
-fn nothing_to_download() -> Error {
-    coded!(
-        "LC0883",
-        "there is no place that versions are downloaded from. Get or build the two programs of the one that you want, then \
-         `spacetime version install VERSION --from DIR --use`.",
-    )
+    };
+    chosen.map_or(Ok(()), |version| install::choose(paths, &version))
 }
 
 fn list(bin_dir: &Path, all: bool, output: FormatOption) {
@@ -145,25 +146,20 @@ fn list(bin_dir: &Path, all: bool, output: FormatOption) {
         versions.push((env!("CARGO_PKG_VERSION").to_owned(), true));
     }
     if output.is_json() {
-        let versions: Vec<Value> = versions
-            .iter()
-            .map(|(version, is_current)| {
-                let mut shown = json!({ "version": version, "is_current": is_current });
-                if let Some(place) = linked_to(bin_dir, version) {
-                    shown["linked_to"] = place.to_string_lossy().into();
-                }
-                shown
-            })
-            .collect();
-        return print_json(&json!({ "versions": versions }));
+        let versions = versions.iter().map(|(version, is_current)| {
+            let mut shown = json!({ "version": version, "is_current": is_current });
+            if let Some(place) = linked_to(bin_dir, version) {
+                shown["linked_to"] = place.to_string_lossy().into();
+            }
+            shown
+        });
+        return print_json(&json!({ "versions": versions.collect::<Vec<_>>() }));
     }
     for (version, is_current) in versions {
         let place = linked_to(bin_dir, &version);
         let place = place.map_or_else(String::new, |place| format!(" -> {}", place.display()));
-        result!(
-            "{version}{}{place}",
-            if is_current { " (current)" } else { "" }
-        );
+        let mark = if is_current { " (current)" } else { "" };
+        result!("{version}{mark}{place}");
     }
     if is_placed_by_hand {
         remark!("This program was not installed by `spacetime version install`; none was.");

@@ -16,7 +16,6 @@ use crate::output::remark;
 const LOCK_WAIT_MAX: Duration = Duration::from_secs(75);
 /// What new tokens take at most.
 const PLACE_BYTES: usize = 64 << 10;
-/// Between two attempts.
 const LOCK_PAUSE: Duration = Duration::from_millis(50);
 
 /// As long as it lives, no other command changes the file.
@@ -40,12 +39,8 @@ impl Config {
                 Ok(()) => return Ok(ConfigLock(file)),
                 Err(TryLockError::Error(error)) => return Err(failed(error)),
                 Err(TryLockError::WouldBlock) if Instant::now() >= end => {
-                    let text = format!(
-                        "another command has held {} for {} seconds: it renews a login, or hangs. End it, and try again",
-                        path.display(),
-                        LOCK_WAIT_MAX.as_secs()
-                    );
-                    return Err(Error::coded("LC0877", text));
+                    let (path, seconds) = (path.display(), LOCK_WAIT_MAX.as_secs());
+                    bail!("LC0877", "another command has held {path} for {seconds} seconds: it renews a login, or hangs. End it, and try again");
                 }
                 Err(TryLockError::WouldBlock) => tokio::time::sleep(LOCK_PAUSE).await,
             }
@@ -68,21 +63,23 @@ impl Config {
     /// be written is adopted anew by every command, always with the same result.
     pub(super) fn save_adopted(&mut self) -> Result<()> {
         let file = self.lock_file().ok();
-        let Some(file) = file.filter(|file| file.try_lock().is_ok()) else {
-            return Ok(());
-        };
-        let lock = ConfigLock(file);
-        self.read_again(&lock)?;
-        if let Err(error) = self.save() {
-            remark!("warning: {error}");
+        if let Some(file) = file.filter(|file| file.try_lock().is_ok()) {
+            let lock = ConfigLock(file);
+            self.read_again(&lock)?;
+            if let Err(error) = self.save() {
+                remark!("warning: {error}");
+            }
         }
         Ok(())
     }
 
     /// Changes the file as it is now, which others may have changed since it was read.
     pub async fn update(&mut self, change: impl FnOnce(&mut Config)) -> Result<()> {
-        let lock = self.lock().await?;
-        self.update_locked(&lock, change)
+        let change = |now: &mut Config| {
+            change(now);
+            Ok(())
+        };
+        self.try_update(change).await
     }
 
     /// The same with a change that may not fit the file as it is now.
@@ -115,17 +112,6 @@ impl Config {
     pub fn update_in(&mut self, place: Place, change: impl FnOnce(&mut Config)) -> Result<()> {
         change(self);
         self.save_in(place.0)
-    }
-
-    /// The same, for who has the lock.
-    pub fn update_locked(
-        &mut self,
-        lock: &ConfigLock,
-        change: impl FnOnce(&mut Config),
-    ) -> Result<()> {
-        self.read_again(lock)?;
-        change(self);
-        self.save()
     }
 
     /// What is in the file now.
@@ -161,7 +147,9 @@ mod tests {
         let mut waiting = std::pin::pin!(waiting);
         let early = tokio::time::timeout(LOCK_PAUSE * 4, waiting.as_mut()).await;
         early.expect_err("it waits for the lock");
-        let third = other.update_locked(&lock, |config| config.set_token("http://c", "3"));
+        other.read_again(&lock).expect("read");
+        let place = other.make_place(&lock).expect("a place");
+        let third = other.update_in(place, |config| config.set_token("http://c", "3"));
         third.expect("changed");
         drop(lock);
         waiting.await.expect("changed");

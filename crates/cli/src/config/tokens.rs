@@ -73,9 +73,8 @@ impl Config {
     pub fn logins(&self) -> Vec<(String, String)> {
         let table = self.document.get(TOKENS).and_then(Item::as_table_like);
         let entries = table.into_iter().flat_map(|table| table.iter());
-        entries
-            .filter_map(|(origin, token)| Some((origin.to_owned(), token.as_str()?.to_owned())))
-            .collect()
+        let logins = entries.map(|(origin, token)| Some((origin.into(), token.as_str()?.into())));
+        logins.flatten().collect()
     }
 
     /// Stores a login, which is not renewed.
@@ -98,10 +97,8 @@ impl Config {
     /// Puts a renewed token into the place of the one that was there.
     pub fn renew_token(&mut self, url: &str, token: &str, renewal: &Renewal) {
         let tokens = self.document.get_mut(TOKENS);
-        let place = tokens
-            .and_then(Item::as_table_like_mut)
-            .and_then(|table| table.get_mut(&origin(url)));
-        let Some(place) = place else {
+        let tokens = tokens.and_then(Item::as_table_like_mut);
+        let Some(place) = tokens.and_then(|table| table.get_mut(&origin(url))) else {
             return;
         };
         let old = std::mem::replace(place, toml_edit::value(token));
@@ -133,31 +130,27 @@ impl Config {
         if host == ACCOUNT_SITE || host.ends_with(".spacetimedb.com") {
             return Some(ACCOUNT_SERVER.to_owned());
         }
-        let servers = self.servers();
-        let mut servers = servers.iter().map(|server| origin(&server.url()));
-        if let Some(server) = site
-            .as_ref()
-            .and_then(|_| servers.clone().find(|url| *url == origin(&issuer)))
-        {
-            return Some(server);
+        let servers = self.servers().into_iter();
+        let servers: Vec<String> = servers.map(|server| origin(&server.url())).collect();
+        if site.is_some() && servers.contains(&origin(&issuer)) {
+            return Some(origin(&issuer));
         }
         let default = self.server_url(None).ok().map(|url| origin(&url));
         if default.as_deref() != Some(ACCOUNT_SERVER) || site.is_some() {
             return default;
         }
         // That server's tokens name their site; one that does not comes from a server of the user's own.
-        let own = servers.find(|url| is_loopback(url));
+        let own = servers.into_iter().find(|url| is_loopback(url));
         Some(own.unwrap_or_else(|| ACCOUNT_SERVER.to_owned()))
     }
 
     /// Binds the one token that another program has left to its server; true if there was one.
     pub(super) fn adopt_token(&mut self) -> bool {
-        let Some(token) = self.string(OLD_TOKEN).map(str::to_owned) else {
+        let token = self.string(OLD_TOKEN).map(str::to_owned);
+        let is_new = |token: &String| !self.logins().iter().any(|(_, known)| known == token);
+        let Some(token) = token.filter(is_new) else {
             return false;
         };
-        if self.logins().iter().any(|(_, known)| *known == token) {
-            return false;
-        }
         let Some(server) = self.server_of_token(&token) else {
             return false;
         };
@@ -203,7 +196,8 @@ fn write_renewal(renewal: &Renewal) -> InlineTable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::claims::token_for_tests;
+    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+    use base64::Engine as _;
     use std::path::Path;
 
     fn config(text: &str) -> Config {
@@ -211,7 +205,8 @@ mod tests {
     }
 
     fn issued_by(issuer: &str) -> String {
-        token_for_tests(issuer, "ann")
+        let claims = format!(r#"{{"sub":"ann","iss":"{issuer}","iat":1}}"#);
+        format!("e30.{}.c2ln", URL_SAFE_NO_PAD.encode(claims))
     }
 
     #[test]

@@ -73,10 +73,8 @@ pub async fn end_renewal(
         return Ok(());
     };
     // Before anything that takes time: a user who gives up then has heard of it.
-    remark!(
-        "warning: the login for {} that is there is not renewed any more, also if this one is given up",
-        origin(url)
-    );
+    let server = origin(url);
+    remark!("warning: the login for {server} that is there is not renewed any more, also if this one is given up");
     end(&old, other).await;
     Ok(())
 }

@@ -127,23 +127,22 @@ async fn ask(client: &Client, here: &str) -> Result<Option<ProvenKey>> {
     }
     let nonce: [u8; NONCE_BYTES] = rand::random();
     let digits: String = nonce.iter().map(|byte| format!("{byte:02x}")).collect();
-    let path = format!(
-        "/v1/identity/key-proof?nonce={digits}&address={}",
-        encode(here)
-    );
+    let address = encode(here);
+    let path = format!("/v1/identity/key-proof?nonce={digits}&address={address}");
     let request = client.get(&path).timeout(ANSWER_TIME_MAX);
     // Who sends the next request says why a server cannot be reached.
     let Ok(response) = request.send().await else {
         return Ok(None);
     };
     let peer = response.remote_addr();
+    let peer = peer.map(|peer| SocketAddr::new(peer.ip().to_canonical(), peer.port()));
     let Some(answer) = read(response).await else {
         return Ok(None);
     };
     let reached_at = match (loopback_parts(here), peer) {
         (None, _) => None,
-        (Some(_), Some(peer)) => Some(SocketAddr::new(peer.ip().to_canonical(), peer.port())),
         (Some(_), None) => return Ok(None),
+        (Some(_), peer) => peer,
     };
     let claim = Claim {
         nonce: &nonce,

@@ -67,8 +67,7 @@ fn not_renewed(url: &str, renewal: &Renewal, why: &Error) -> Error {
         "openid" => String::new(),
         scope => format!(" --scope '{scope}'"),
     };
-    let (issuer, client_id) = (&renewal.issuer, &renewal.client_id);
-    let server = origin(url);
+    let (issuer, client_id, server) = (&renewal.issuer, &renewal.client_id, origin(url));
     coded!(
         "LC0876",
         "the login for {server} could not be renewed: {why}. Log in again: spacetime login --auth-host {issuer} --client-id \

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::logins::{end_web_session, replace};
 use crate::address::ACCOUNT_HOST;
 use crate::config::Config;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::http::{self, Client};
 use crate::output::{remark, Stream};
 use crate::{oidc, page};
@@ -26,10 +26,7 @@ pub async fn web_login(
     let request = client.post("/api/auth/cli/login/request-token");
     let begun = match answer(&client, request).await {
         Err(_) if host != ACCOUNT_HOST && oidc::is_provider(host).await => {
-            let text = format!(
-                "{host} is an OpenID Connect provider: name this program as it knows it, with --client-id <id>"
-            );
-            return Err(Error::coded("LC0874", text));
+            bail!("LC0874", "{host} is an OpenID Connect provider: name this program as it knows it, with --client-id <id>");
         }
         begun => begun?,
     };
@@ -44,16 +41,12 @@ pub async fn web_login(
         tokio::time::sleep(Duration::from_secs(1)).await;
         let path = format!("/api/auth/cli/status?token={}", http::encode(&request));
         let status = answer(&client, client.get(&path)).await?;
-        if status["data"]["approved"] == Value::Bool(true) {
+        if status["data"]["approved"] == true {
             break text_of(&status, ["data", "sessionToken"])?;
         }
     };
-    let session_client = Client::new(host.to_owned(), Some(session.clone()))?;
-    let issued = answer(
-        &session_client,
-        session_client.post("/api/spacetimedb-token"),
-    )
-    .await?;
+    let client = Client::new(host.to_owned(), Some(session.clone()))?;
+    let issued = answer(&client, client.post("/api/spacetimedb-token")).await?;
     let token = text_of(&issued, ["data", "token"])?;
     let url = server.map(str::to_owned);
     let url = url.or_else(|| config.server_of_token(&token));
@@ -75,15 +68,14 @@ async fn answer(client: &Client, request: reqwest::RequestBuilder) -> Result<Val
         Err(_) if !status.is_success() => return Err(http::refusal(status, &text)),
         Err(error) => return Err(error),
     };
-    if value["success"] == Value::Bool(true) {
-        Ok(value)
-    } else {
-        let why = value["error"].as_str().unwrap_or("no reason given");
-        Err(coded!(
-            "LC0614",
-            "the login was refused: {why}. Try `spacetime login` again."
-        ))
+    if value["success"] == true {
+        return Ok(value);
     }
+    let why = value["error"].as_str().unwrap_or("no reason given");
+    bail!(
+        "LC0614",
+        "the login was refused: {why}. Try `spacetime login` again."
+    )
 }
 
 fn text_of(value: &Value, path: [&str; 2]) -> Result<String> {

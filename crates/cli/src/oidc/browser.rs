@@ -14,7 +14,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::provider::{printable, refused, Options, Provider};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::output::remark;
 use crate::page;
 
@@ -34,13 +34,12 @@ pub(super) async fn login(
 ) -> Result<(Value, Option<String>)> {
     let port = options.callback_port.unwrap_or(0);
     let listening = TcpListener::bind(("127.0.0.1", port)).await;
-    let listener = listening.map_err(|error| {
-        let text = format!("cannot listen on 127.0.0.1:{port} for the browser to come back");
-        Error::caused("LC0873", text, error)
-    })?;
-    let here = listener
-        .local_addr()
-        .map_err(caused!("LC0873", "the listener has no address"))?;
+    let listener = listening.map_err(caused!(
+        "LC0873",
+        "cannot listen on 127.0.0.1:{port} for the browser to come back"
+    ))?;
+    let here = listener.local_addr();
+    let here = here.map_err(caused!("LC0873", "the listener has no address"))?;
     let redirect = format!("http://{here}{CALLBACK}");
     let (state, nonce, verifier) = (secret(), secret(), secret());
     let challenge = URL_SAFE_NO_PAD.encode(sha2::Sha256::digest(&verifier));
@@ -100,10 +99,8 @@ async fn wait(listener: &TcpListener, state: &str, issuer: &str) -> Result<Strin
 /// Answers a request. None: it is not what is waited for.
 async fn answer(mut stream: TcpStream, state: &str, issuer: &str) -> Option<Result<String>> {
     let read = tokio::time::timeout(REQUEST_TIMEOUT, read_target(&mut stream)).await;
-    let returned = match read {
-        Ok(Some(target)) => returned(&target, state, issuer),
-        _ => None,
-    };
+    let target = read.ok().flatten();
+    let returned = target.and_then(|target| returned(&target, state, issuer));
     let (status, text) = match &returned {
         Some(Ok(_)) => ("200 OK", "You have logged in. You can close this page."),
         Some(Err(_)) => ("200 OK", "You are not logged in. You can close this page."),
@@ -123,7 +120,6 @@ async fn answer(mut stream: TcpStream, state: &str, issuer: &str) -> Option<Resu
     returned
 }
 
-/// What a request asks for.
 async fn read_target(stream: &mut TcpStream) -> Option<String> {
     let mut head = Vec::new();
     while !head.windows(4).any(|end| end == b"\r\n\r\n") {

@@ -16,7 +16,6 @@ const SLOW_DOWN_SECONDS: u64 = 5;
 const INTERVAL_SECONDS_MAX: u64 = 60;
 const WAIT_SECONDS_MAX: u64 = 1800;
 
-/// What the provider has answered.
 pub(super) async fn login(provider: &Provider, options: &Options<'_>) -> Result<Value> {
     let endpoint = "device_authorization_endpoint";
     if !provider.has(endpoint) {
@@ -28,10 +27,8 @@ pub(super) async fn login(provider: &Provider, options: &Options<'_>) -> Result<
     let text = |name: &str| begun[name].as_str().filter(|text| !text.is_empty());
     let needed = |name: &str| text(name).ok_or_else(|| refused(format!("it gave no `{name}`")));
     let (device_code, user_code) = (needed("device_code")?, needed("user_code")?);
-    let page = needed("verification_uri")?;
-    let page = provider
-        .checked(page)
-        .map_err(|why| refused(format!("its page: {why}")))?;
+    let page = provider.checked(needed("verification_uri")?);
+    let page = page.map_err(|why| refused(format!("its page: {why}")))?;
     remark!("Open this page, on any device: {page}");
     remark!("and enter the code: {}", printable(user_code));
     let complete = text("verification_uri_complete").and_then(|url| provider.checked(url).ok());

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use futures_util::StreamExt as _;
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::redirect::Policy;
 use reqwest::{RequestBuilder, StatusCode, Url};
@@ -43,7 +42,6 @@ pub(super) struct Provider {
     document: Value,
 }
 
-/// What an endpoint has answered.
 pub(super) enum Answer {
     Ok(Value),
     /// The `error` of OAuth 2.0, with its description.
@@ -102,10 +100,13 @@ impl Provider {
 
     /// The address of an endpoint, as secure as the provider's own.
     pub fn endpoint(&self, name: &str) -> Result<Url> {
-        let text = self.document[name].as_str();
-        let text = text.ok_or_else(|| unusable(&self.issuer, format!("it has no `{name}`")))?;
-        self.checked(text)
-            .map_err(|why| unusable(&self.issuer, format!("its `{name}`: {why}")))
+        let checked = match self.document[name].as_str() {
+            Some(text) => self
+                .checked(text)
+                .map_err(|why| format!("its `{name}`: {why}")),
+            None => Err(format!("it has no `{name}`")),
+        };
+        checked.map_err(|why| unusable(&self.issuer, why))
     }
 
     /// Reads an address that the provider has named.
@@ -131,8 +132,7 @@ impl Provider {
 
     /// Tells an endpoint something that has no answer but yes or no.
     pub async fn tell(&self, endpoint: &str, pairs: &[(&str, &str)]) -> Result<()> {
-        let request = self.form_request(endpoint, pairs)?;
-        let (status, _) = ask(request).await?;
+        let (status, _) = ask(self.form_request(endpoint, pairs)?).await?;
         match status.is_success() {
             true => Ok(()),
             false => Err(refused(status)),
@@ -150,9 +150,10 @@ impl Provider {
 
     /// The ID token in the answer of the token endpoint.
     pub fn id_token(&self, answer: &Value) -> Result<String> {
-        let token = answer["id_token"].as_str().ok_or_else(|| {
-            refused("its answer has no ID token; the scope must have the word `openid`")
-        })?;
+        let Some(token) = answer["id_token"].as_str() else {
+            let why = "its answer has no ID token; the scope must have the word `openid`";
+            return Err(refused(why));
+        };
         let is_token = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
         if token.len() > TOKEN_BYTES_MAX || !token.chars().all(is_token) {
             return Err(refused("its ID token is none that a server would take"));
@@ -176,25 +177,24 @@ impl Provider {
     /// signature is the server's business.
     pub fn check_token(&self, token: &str, client_id: &str, nonce: Option<&str>) -> Result<()> {
         let claims = claims_of(token).map_err(|_| refused("its ID token cannot be read"))?;
-        if claims["iss"].as_str() != Some(&self.issuer) {
-            return Err(refused("its ID token is another issuer's"));
-        }
         let is_for_us = match &claims["aud"] {
             Value::String(audience) => audience == client_id,
             Value::Array(all) => all.iter().any(|audience| audience == client_id),
             _ => false,
         };
-        if !is_for_us {
-            return Err(refused("its ID token is for another program"));
-        }
-        if nonce.is_some_and(|nonce| claims["nonce"].as_str() != Some(nonce)) {
-            return Err(refused("its ID token is not the answer to this login"));
-        }
         let (ends, now) = (claims["exp"].as_i64(), now_seconds() as i64);
-        if ends.is_none_or(|ends| ends < now - LEEWAY_SECONDS) {
-            return Err(refused("its ID token has ended already"));
-        }
-        Ok(())
+        let why = if claims["iss"] != *self.issuer {
+            "its ID token is another issuer's"
+        } else if !is_for_us {
+            "its ID token is for another program"
+        } else if nonce.is_some_and(|nonce| claims["nonce"] != *nonce) {
+            "its ID token is not the answer to this login"
+        } else if ends.is_none_or(|ends| ends < now - LEEWAY_SECONDS) {
+            "its ID token has ended already"
+        } else {
+            return Ok(());
+        };
+        Err(refused(why))
     }
 }
 
@@ -211,22 +211,19 @@ fn check_address(text: &str) -> std::result::Result<Url, String> {
     Ok(url)
 }
 
-/// Status and body of an answer.
 async fn ask(request: RequestBuilder) -> Result<(StatusCode, String)> {
     let broken = |error: reqwest::Error| {
         let text = "the conversation with the provider failed";
         Error::caused("LC0602", text, error.without_url())
     };
-    let response = request.send().await.map_err(broken)?;
+    let mut response = request.send().await.map_err(broken)?;
     let status = response.status();
     let mut body = Vec::new();
-    let mut chunks = response.bytes_stream();
-    while let Some(chunk) = chunks.next().await {
-        body.extend_from_slice(&chunk.map_err(broken)?);
+    while let Some(chunk) = response.chunk().await.map_err(broken)? {
+        body.extend_from_slice(&chunk);
         if body.len() > ANSWER_BYTES_MAX {
-            return Err(refused(format!(
-                "its answer has more than {ANSWER_BYTES_MAX} bytes"
-            )));
+            let why = format!("its answer has more than {ANSWER_BYTES_MAX} bytes");
+            return Err(refused(why));
         }
     }
     Ok((status, String::from_utf8_lossy(&body).into_owned()))
@@ -240,7 +237,6 @@ pub(super) fn unusable(issuer: &str, why: impl std::fmt::Display) -> Error {
     coded!("LC0871", "{issuer} cannot be used to log in: {why}")
 }
 
-/// The form of a request: names and values.
 fn form(pairs: &[(&str, &str)]) -> String {
     let pairs = pairs.iter();
     let pairs = pairs.map(|(name, value)| format!("{name}={}", encode(value)));
@@ -250,10 +246,8 @@ fn form(pairs: &[(&str, &str)]) -> String {
 /// A provider's words for a terminal: none of them moves the cursor or takes the screen.
 pub(super) fn printable(text: &str) -> String {
     const CHARACTERS_MAX: usize = 300;
-    let characters = text.chars().take(CHARACTERS_MAX);
-    characters
-        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
-        .collect()
+    let shown: String = text.chars().take(CHARACTERS_MAX).collect();
+    shown.replace(char::is_control, "\u{fffd}")
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::parse_json5;
 use crate::error::{FileResult as _, Result};
@@ -12,24 +12,21 @@ use crate::paths::text_if_there;
 /// put at the beginning.
 pub fn set(path: &Path, key: &str, value: Value) -> Result<()> {
     let old = text_if_there(path)?.unwrap_or_default();
-    let new = with_key(&old, key, value.clone()).ok_or_else(|| {
-        coded!(
+    let Some(new) = with_key(&old, key, value.clone()) else {
+        let path = path.display();
+        bail!(
             "LC0607",
-            "{}: cannot be changed here. Write this into it yourself: \"{key}\": {value}",
-            path.display()
-        )
-    })?;
+            "{path}: cannot be changed here. Write this into it yourself: \"{key}\": {value}"
+        );
+    };
     std::fs::write(path, new).or_cannot("write", path)
 }
 
 /// The text with the key; `None` if it can only be had by losing something.
 fn with_key(old: &str, key: &str, value: Value) -> Option<String> {
-    if old.trim().is_empty() {
-        let settings: Map<String, Value> = [(key.to_owned(), value)].into_iter().collect();
-        return Some(format!("{:#}\n", Value::Object(settings)));
-    }
+    let plain = if old.trim().is_empty() { "{}" } else { old };
     // Plain JSON has no comments to lose.
-    if let Ok(Value::Object(mut settings)) = serde_json::from_str(old) {
+    if let Ok(Value::Object(mut settings)) = serde_json::from_str(plain) {
         settings.insert(key.to_owned(), value);
         return Some(format!("{:#}\n", Value::Object(settings)));
     }

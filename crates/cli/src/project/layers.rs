@@ -23,10 +23,8 @@ pub(super) struct Layer {
 impl Layer {
     /// Parses one file; keys with `-` and `_` are the same, at every level that holds targets.
     pub fn parse(path: &Path, text: String) -> Result<Self> {
-        let bad = |why: String| coded!("LC0607", "{} {why}", path.display());
-        let value = parse_json5(path, &text)?;
-        let Value::Object(settings) = value else {
-            return Err(bad("must hold an object: { … }".into()));
+        let Value::Object(settings) = parse_json5(path, &text)? else {
+            bail!("LC0607", "{} must hold an object: {{ … }}", path.display());
         };
         Ok(Self {
             path: path.to_owned(),
@@ -54,17 +52,13 @@ pub fn parse_json5(path: &Path, text: &str) -> Result<Value> {
         )));
     }
     json5::from_str(text).map_err(|e| {
-        let place = e
-            .position()
-            .map_or_else(String::new, |p| format!(":{}:{}", p.line + 1, p.column + 1));
-        Error::caused(
-            "LC0607",
-            format!(
-                "{}{place} is not valid JSON5. Correct it, or pass --no-config to do without it",
-                path.display()
-            ),
-            e,
-        )
+        let place = e.position();
+        let place = place.map(|place| format!(":{}:{}", place.line + 1, place.column + 1));
+        let (path, place) = (path.display(), place.unwrap_or_default());
+        let text = format!(
+            "{path}{place} is not valid JSON5. Correct it, or pass --no-config to do without it"
+        );
+        Error::caused("LC0607", text, e)
     })
 }
 
@@ -75,16 +69,14 @@ pub(super) fn normalise(map: Map<String, Value>) -> Map<String, Value> {
         .filter(|(key, _)| key != "_source-config")
         .map(|(key, value)| {
             let key = key.replace('-', "_");
+            let child = |child| match child {
+                Value::Object(child) => Value::Object(normalise(child)),
+                other => other,
+            };
             let value = match value {
-                Value::Array(children) if key == "children" => Value::Array(
-                    children
-                        .into_iter()
-                        .map(|child| match child {
-                            Value::Object(child) => Value::Object(normalise(child)),
-                            other => other,
-                        })
-                        .collect(),
-                ),
+                Value::Array(children) if key == "children" => {
+                    children.into_iter().map(child).collect()
+                }
                 other => other,
             };
             (key, value)

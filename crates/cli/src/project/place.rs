@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess};
+use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::Deserializer;
 
 /// One step of the way into a file: a member, by its key with `_`, or an element.
@@ -56,7 +56,7 @@ impl<'de> DeserializeSeed<'de> for Walk<'_> {
     }
 }
 
-impl<'de> serde::de::Visitor<'de> for Walk<'_> {
+impl<'de> Visitor<'de> for Walk<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
@@ -65,8 +65,7 @@ impl<'de> serde::de::Visitor<'de> for Walk<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
         let Some((Step::Key(wanted), rest)) = self.path.split_first() else {
-            while members.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-            return Ok(());
+            return IgnoredAny.visit_map(members).map(drop);
         };
         let is_last = rest.is_empty();
         while let Some(is_it) = members.next_key_seed(Key { wanted, is_last })? {
@@ -87,8 +86,7 @@ impl<'de> serde::de::Visitor<'de> for Walk<'_> {
             }
             elements.next_element_seed(Walk { path: rest })?;
         }
-        while elements.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(())
+        IgnoredAny.visit_seq(elements).map(drop)
     }
 
     fn visit_bool<E>(self, _: bool) -> Result<(), E> {
@@ -130,7 +128,7 @@ impl<'de> DeserializeSeed<'de> for Key<'_> {
     }
 }
 
-impl serde::de::Visitor<'_> for Key<'_> {
+impl Visitor<'_> for Key<'_> {
     type Value = bool;
 
     fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
@@ -148,7 +146,7 @@ impl serde::de::Visitor<'_> for Key<'_> {
 /// Takes no value at all, so that each fails where it stands.
 struct Nothing;
 
-impl serde::de::Visitor<'_> for Nothing {
+impl Visitor<'_> for Nothing {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {

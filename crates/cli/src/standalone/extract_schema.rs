@@ -28,10 +28,10 @@ pub fn run(args: &Args) -> Result<()> {
         _ => None,
     };
     let Some(host_type) = args.host_type.or_else(by_extension) else {
-        return Err(Error::Usage(format!(
-            "{} is neither .wasm nor .js: say --host-type wasm or --host-type js",
-            args.module.display()
-        )));
+        let module = args.module.display();
+        let text =
+            format!("{module} is neither .wasm nor .js: say --host-type wasm or --host-type js");
+        return Err(Error::Usage(text));
     };
     let program = std::fs::read(&args.module).or_cannot("read", &args.module)?;
     result!("{}", describe(&program, host_type)?);

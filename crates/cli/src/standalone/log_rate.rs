@@ -24,6 +24,7 @@ const KINDS_MAX: usize = 4096;
 /// A message in the code, and the database that it is about.
 type Kind = (Identifier, u64);
 
+#[derive(Default)]
 pub(super) struct LogRate {
     kinds: Arc<Mutex<HashMap<Kind, Bucket>>>,
 }
@@ -38,7 +39,7 @@ struct Bucket {
 impl LogRate {
     /// With the thread that tells what was left out.
     pub(super) fn start() -> LogRate {
-        let rate = LogRate::new();
+        let rate = LogRate::default();
         let kinds = rate.kinds.clone();
         let thread = std::thread::Builder::new().name("log-rate".to_owned());
         let spawned = thread.spawn(move || loop {
@@ -53,12 +54,6 @@ impl LogRate {
         rate
     }
 
-    fn new() -> LogRate {
-        LogRate {
-            kinds: Arc::default(),
-        }
-    }
-
     fn admits(&self, kind: Kind, target: &'static str, now: Instant) -> bool {
         let mut kinds = lock(&self.kinds);
         if kinds.len() >= KINDS_MAX && !kinds.contains_key(&kind) {
@@ -70,18 +65,20 @@ impl LogRate {
             refilled: now,
             left_out: 0,
         });
-        let more =
-            now.saturating_duration_since(bucket.refilled).as_millis() / INTERVAL.as_millis();
+        let passed = now.saturating_duration_since(bucket.refilled);
+        let more = passed.as_millis() / INTERVAL.as_millis();
         if more > 0 {
             let more = u32::try_from(more).unwrap_or(BURST);
             bucket.left = bucket.left.saturating_add(more).min(BURST);
             bucket.refilled = now;
         }
-        let Some(left) = bucket.left.checked_sub(1) else {
-            bucket.left_out += 1;
-            return false;
-        };
-        bucket.left = left;
+        match bucket.left.checked_sub(1) {
+            Some(left) => bucket.left = left,
+            None => {
+                bucket.left_out += 1;
+                return false;
+            }
+        }
         true
     }
 }
@@ -146,7 +143,7 @@ mod tests {
     #[test]
     fn a_flood_about_one_database_leaves_the_others() {
         let written = Arc::new(AtomicUsize::new(0));
-        let rate = LogRate::new();
+        let rate = LogRate::default();
         let kinds = rate.kinds.clone();
         let subscriber = tracing_subscriber::registry()
             .with(rate)

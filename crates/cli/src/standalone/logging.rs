@@ -39,19 +39,16 @@ pub(super) fn install(data_dir: &Path, config: &Config) -> Result<()> {
         return Ok(());
     }
     let directory = data_dir.join("logs");
-    std::fs::create_dir_all(&directory).map_err(caused!(
+    let made = std::fs::create_dir_all(&directory);
+    made.map_err(caused!(
         "LC0619",
         "cannot write logs to {}",
         directory.display()
     ))?;
     let limits = &config.limits;
     let disk = DiskReserve::new(data_dir.to_owned(), limits.disk_reserve_bytes);
-    let files = LogFiles::new(
-        directory,
-        FILE_PREFIX,
-        LogBounds::of_bytes(limits.server_log_bytes_max),
-        disk.into(),
-    );
+    let bounds = LogBounds::of_bytes(limits.server_log_bytes_max);
+    let files = LogFiles::new(directory, FILE_PREFIX, bounds, disk.into());
     let files = CutLines(Files(Arc::new(Mutex::new(files))));
     registry.with(layer.with_writer(stdout.and(files))).init();
     Ok(())
@@ -76,10 +73,8 @@ impl Write for Files {
         // A full disk must not end in a flood of complaints about itself.
         let _ = files.write(&date, line);
         if let Some((path, error)) = files.take_stuck() {
-            remark!(
-                "an old file of the log cannot be removed or renamed: {}: {error}",
-                path.display()
-            );
+            let path = path.display();
+            remark!("an old file of the log cannot be removed or renamed: {path}: {error}");
         }
         Ok(line.len())
     }

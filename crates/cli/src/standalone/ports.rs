@@ -6,7 +6,7 @@ use std::str::FromStr;
 use crate::error::{Error, Result};
 
 /// A wanted address as the user wrote it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Address {
     /// None is `localhost`.
     pub ip: Option<IpAddr>,
@@ -17,24 +17,21 @@ impl FromStr for Address {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        let bad = |why: &str| {
-            coded!(
-                "LC0622",
-                "`{text}` is not an address to listen on: {why}. It looks like 127.0.0.1:3000."
-            )
-        };
         if let Ok(address) = text.parse::<SocketAddr>() {
             let (ip, port) = (Some(address.ip()), address.port());
             return Ok(Self { ip, port });
         }
         let parts = text.rsplit_once(':');
-        let (host, port) = parts.ok_or_else(|| bad("the port is missing"))?;
-        let port = port.parse();
-        let port = port.map_err(|_| bad("the port must be a number from 0 to 65535"))?;
-        match host {
-            "localhost" => Ok(Self { ip: None, port }),
-            _ => Err(bad("the host must be an IP address or `localhost`")),
-        }
+        let why = match parts.map(|(host, port)| (host, port.parse::<u16>())) {
+            None => "the port is missing",
+            Some((_, Err(_))) => "the port must be a number from 0 to 65535",
+            Some(("localhost", Ok(port))) => return Ok(Self { ip: None, port }),
+            Some(_) => "the host must be an IP address or `localhost`",
+        };
+        bail!(
+            "LC0622",
+            "`{text}` is not an address to listen on: {why}. It looks like 127.0.0.1:3000."
+        )
     }
 }
 

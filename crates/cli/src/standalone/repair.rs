@@ -27,25 +27,25 @@ pub fn run(args: &Args) -> Result<()> {
         inner if inner.is_dir() => inner,
         _ => args.directory.clone(),
     };
+    let shown = directory.display();
+    let no_owner = || {
+        plain!(
+            "{shown} holds no log segment whose header can be read. Is it the directory of a log (<data \
+             directory>/replicas/<number>/log)? If it is, name the database with --database <identity>.",
+        )
+    };
     let database = match &args.database {
         Some(text) => Identity::parse_text(text)
             .map_err(|error| Error::Usage(format!("--database {text}: {error}")))?
             .to_le_bytes(),
         None => lightcone_log::owner_of(&directory)
             .map_err(|error| Error::plain(error.to_string()))?
-            .ok_or_else(|| {
-                plain!(
-                    "{} holds no log segment whose header can be read. Is it the directory of a log (<data \
-                     directory>/replicas/<number>/log)? If it is, name the database with --database <identity>.",
-                    directory.display(),
-                )
-            })?,
+            .ok_or_else(no_owner)?,
     };
+    let identity = Identity::from_le_bytes(database);
     remark!(
-        "This cuts the log of database {} at the first damage. Transactions behind it are lost to the database; what is removed is kept \
-         beside the log as `*.removed*`. Copy the directory first: {}",
-        Identity::from_le_bytes(database),
-        directory.display()
+        "This cuts the log of database {identity} at the first damage. Transactions behind it are lost to the database; what is \
+         removed is kept beside the log as `*.removed*`. Copy the directory first: {shown}"
     );
     if !prompt::confirm("Do you want to continue?", args.yes) {
         remark!("Aborting: nothing was changed.");
@@ -62,10 +62,8 @@ pub fn run(args: &Args) -> Result<()> {
         return Ok(());
     };
     // The rest of the text is for a server that refuses the log.
-    let (found, _) = damage
-        .split_once(" Nothing was changed.")
-        .unwrap_or((&damage, ""));
-    result!("Found: {found}");
+    let found = damage.split(" Nothing was changed.").next();
+    result!("Found: {}", found.unwrap_or_default());
     match report.next_offset {
         Some(next_offset) => result!("The log now ends before transaction {next_offset}."),
         None => result!("No segment is left."),

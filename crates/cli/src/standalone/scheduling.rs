@@ -17,11 +17,10 @@ pub(super) fn apply(wanted: Scheduling) {
     }
     let this = Pid::current_thread();
     let changed = match get_scheduler(this) {
-        Ok(Scheduler::SCHED_NORMAL) => set_scheduler(
-            this,
-            Scheduler::SCHED_BATCH,
-            SchedulerParams { priority: 0 },
-        ),
+        Ok(Scheduler::SCHED_NORMAL) => {
+            let parameters = SchedulerParams { priority: 0 };
+            set_scheduler(this, Scheduler::SCHED_BATCH, parameters)
+        }
         Ok(_) => Ok(()),
         Err(error) => Err(error),
     };

@@ -71,7 +71,8 @@ pub fn run(args: Args) -> Result<()> {
     scheduling::apply(config.threads.scheduling);
     let shows_dashboard = config.shows_dashboard();
 
-    let program = std::env::current_exe().map_or_else(
+    let program = std::env::current_exe();
+    let program = program.map_or_else(
         |_| "spacetimedb-standalone".into(),
         |p| p.display().to_string(),
     );
@@ -84,25 +85,18 @@ pub fn run(args: Args) -> Result<()> {
         key_file: data_dir.join("code-cache.key"),
         bytes_max: CODE_CACHE_BYTES_MAX,
     };
-    let wasm: Arc<dyn ModuleEngine> = Arc::new(wasm_engine(
-        Some(code_cache),
-        config.limits.stack_bytes_max,
-    )?);
-    let js = js_engine(
-        config.limits.stack_bytes_max,
-        config.v8_heap_policy.heap_bytes_max(),
-    )?;
-    let engines = Engines { wasm, js };
+    let stack_bytes_max = config.limits.stack_bytes_max;
+    let engines = Engines {
+        wasm: Arc::new(wasm_engine(Some(code_cache), stack_bytes_max)?),
+        js: js_engine(stack_bytes_max, config.v8_heap_policy.heap_bytes_max())?,
+    };
     let mut options = ServerOptions::new(listen_addr, data_dir.clone(), engines);
-    options.node.jwt_keys = args
-        .jwt_pub_key_path
-        .zip(args.jwt_priv_key_path)
-        .map(|(public, private)| KeyPaths { private, public });
+    let keys = args.jwt_pub_key_path.zip(args.jwt_priv_key_path);
+    options.node.jwt_keys = keys.map(|(public, private)| KeyPaths { private, public });
     options.node.jwt_key_dir = args.jwt_key_dir;
     options.node.in_memory = args.in_memory;
-    options.postgres_addr = args
-        .pg_port
-        .map(|port| SocketAddr::new(listen_addr.ip(), port));
+    let postgres_addr = |port| SocketAddr::new(listen_addr.ip(), port);
+    options.postgres_addr = args.pg_port.map(postgres_addr);
     options.node.config = Some(config);
     options.node.issuer_required_to_publish =
         std::env::var("TEMP_SPACETIMEAUTH_ISSUER_REQUIRED_TO_PUBLISH").ok();
@@ -208,16 +202,12 @@ fn choose_address(args: &Args) -> Result<SocketAddr> {
         return Err(taken());
     }
     let ports = (1..=100).filter_map(|offset| port.checked_add(offset));
-    let mut others = ports.map(|port| Address {
-        port,
-        ..wanted.clone()
-    });
+    let mut others = ports.map(|port| Address { port, ..wanted });
     let free = others.find(|address| !address.is_taken(&listeners));
     let free = free.ok_or_else(taken)?;
-    let question = format!(
-        "Port {port} is already in use. Would you like to use port {} instead?",
-        free.port
-    );
+    let other = free.port;
+    let question =
+        format!("Port {port} is already in use. Would you like to use port {other} instead?");
     match prompt::confirm(&question, false) {
         true => Ok(free.resolve()),
         false => Err(taken()),

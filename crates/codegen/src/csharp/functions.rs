@@ -20,16 +20,14 @@ impl Parameters {
         let place = format!("a parameter of `{}`", function.name);
         let parts = function.params.iter().map(|(name, ty)| (&name[..], ty));
         let fields = fields(&level.types, parts, class, &place)?;
-        let mut declared = Vec::new();
-        let mut names = Vec::new();
-        for ((name, _), field) in function.params.iter().zip(&fields) {
-            let name = parameter(name)?;
-            declared.push(format!("{} {name}", field.ty));
-            names.push(name);
-        }
+        let names = function.params.iter().map(|(name, _)| parameter(name));
+        let names = names.collect::<Result<Vec<_>>>()?;
+        let declared = fields.iter().zip(&names);
         Ok(Parameters {
+            declared: declared
+                .map(|(field, name)| format!("{} {name}", field.ty))
+                .collect(),
             fields,
-            declared,
             names: names.join(", "),
         })
     }
@@ -39,15 +37,10 @@ pub(super) fn reducer(level: &Level, reducer: &Function) -> Result<Text> {
     let name = pascal(&reducer.accessor)?;
     let parameters = Parameters::new(level, reducer, &name)?;
     let declared = parameters.declared.join(", ");
-    let with_context = [
-        &["ReducerEventContext ctx".to_owned()][..],
-        &parameters.declared[..],
-    ]
-    .concat();
-    let values = parameters
-        .fields
-        .iter()
-        .map(|f| format!(", args.{}", f.name));
+    let context = ["ReducerEventContext ctx".to_owned()];
+    let with_context = [&context[..], &parameters.declared[..]].concat();
+    let values = parameters.fields.iter();
+    let values = values.map(|field| format!(", args.{}", field.name));
     let more = format!("\nstring IReducerArgs.ReducerName => \"{}\";", reducer.name);
     let class = product_class(&name, " : Reducer, IReducerArgs", &parameters.fields, &more);
     let mut text = Text::new(UNIT);
@@ -81,6 +74,7 @@ pub(super) fn procedure(level: &Level, procedure: &Function) -> Result<Text> {
         procedure.name
     );
     let bases = " : Procedure, IProcedureArgs";
+    let args_class = product_class(&args, bases, &parameters.fields, &more);
     let mut text = Text::new(UNIT);
     text.template(
         include_str!("procedure.cs.txt"),
@@ -92,10 +86,7 @@ pub(super) fn procedure(level: &Level, procedure: &Function) -> Result<Text> {
             ("args", &args),
             ("names", &parameters.names),
             ("result class", &product_class(&name, "", &result, "")),
-            (
-                "args class",
-                &product_class(&args, bases, &parameters.fields, &more),
-            ),
+            ("args class", &args_class),
         ],
     );
     Ok(text)

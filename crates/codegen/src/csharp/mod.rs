@@ -13,7 +13,7 @@ use lightcone_types::AlgebraicType;
 use self::style::{is_identifier, pascal, UNIT};
 use crate::bindings::{GeneratedFile, Options};
 use crate::error::{Error, Result};
-use crate::module::Level;
+use crate::module::{Function, Level};
 use crate::text::{Text, HEADER};
 
 pub(crate) fn generate(
@@ -43,13 +43,17 @@ pub(crate) fn generate(
     }
     for reducer in &level.reducers {
         let body = functions::reducer(level, reducer)?;
-        let name = pascal(&reducer.accessor)?;
-        add(format!("Reducers/{name}.g.cs"), body);
+        add(
+            format!("Reducers/{}.g.cs", pascal(&reducer.accessor)?),
+            body,
+        );
     }
     for procedure in &level.procedures {
         let body = functions::procedure(level, procedure)?;
-        let name = pascal(&procedure.accessor)?;
-        add(format!("Procedures/{name}.g.cs"), body);
+        add(
+            format!("Procedures/{}.g.cs", pascal(&procedure.accessor)?),
+            body,
+        );
     }
     add(ROOT.to_owned(), root::file(level)?);
     Ok(files)
@@ -64,17 +68,15 @@ fn nested_options(level: &Level) -> Result<BTreeMap<String, String>> {
             types::nested_options(&level.types, part, &mut found)?;
         }
     }
-    for function in level.reducers.iter().chain(&level.procedures) {
-        let types = function.params.iter().map(|(_, ty)| ty);
-        for ty in types.chain([&function.return_type]) {
-            types::nested_options(&level.types, ty, &mut found)?;
-        }
+    let functions = level.reducers.iter().chain(&level.procedures);
+    for ty in functions.flat_map(Function::types) {
+        types::nested_options(&level.types, ty, &mut found)?;
     }
     Ok(found)
 }
 
-/// The root file.
 const ROOT: &str = "SpacetimeDBClient.g.cs";
+const USED: &str = "using System;\nusing System.Collections.Generic;\nusing System.Runtime.Serialization;\nusing SpacetimeDB.ClientApi;\n";
 
 /// A file around the content of its namespace.
 fn file(path: &str, namespace: &str, options: &Options, body: Text) -> String {
@@ -88,14 +90,7 @@ fn file(path: &str, namespace: &str, options: &Options, body: Text) -> String {
         text.blank();
     }
     text.line("#nullable enable").blank();
-    for name in [
-        "System",
-        "System.Collections.Generic",
-        "System.Runtime.Serialization",
-        "SpacetimeDB.ClientApi",
-    ] {
-        text.line(format!("using {name};"));
-    }
+    text.lines(USED);
     text.blank().line(format!("namespace {namespace}"));
     text.block("{", "}", |text| {
         // Inside of the namespace, so that its names come before those of other namespaces.

@@ -14,11 +14,8 @@ pub(super) fn file(level: &Level) -> Result<Text> {
     let names = level.reducers.iter().map(|r| pascal(&r.accessor));
     let reducers: Vec<String> = names.collect::<Result<_>>()?;
     let of_tables = |line: &dyn Fn(&str, &str, &str) -> String| {
-        joined(
-            tables
-                .iter()
-                .map(|(name, row, wire_name)| line(name, row, wire_name)),
-        )
+        let lines = tables.iter();
+        joined(lines.map(|(name, row, wire_name)| line(name, row, wire_name)))
     };
     let cases = reducers.iter().map(|name| {
         format!("case Reducer.{name} args: return Reducers.Invoke{name}(eventContext, args);")

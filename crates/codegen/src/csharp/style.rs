@@ -7,27 +7,21 @@ use crate::error::{Error, Result};
 pub(super) const UNIT: &str = "    ";
 
 pub(super) fn is_identifier(name: &str) -> bool {
-    let mut letters = name.chars();
-    letters
-        .next()
-        .is_some_and(|first| first.is_alphabetic() || first == '_')
-        && letters.all(|letter| letter.is_alphanumeric() || letter == '_')
+    let is_letter = |letter: char| letter.is_alphanumeric() || letter == '_';
+    let is_first = |letter: char| letter.is_alphabetic() || letter == '_';
+    name.starts_with(is_first) && name.chars().all(is_letter)
 }
 
 /// A type, member or variant. No keyword of C# begins with a capital letter.
 pub(super) fn pascal(name: &str) -> Result<String> {
-    let pascal = to_pascal(name);
-    let pascal = match pascal.starts_with(|first: char| first.is_ascii_digit()) {
-        true => format!("_{pascal}"),
-        false => pascal,
-    };
-    if !is_identifier(&pascal) {
-        return Err(Error::Name {
-            name: name.to_owned(),
-            language: "C#",
-        });
+    let mut pascal = to_pascal(name);
+    if pascal.starts_with(|first: char| first.is_ascii_digit()) {
+        pascal.insert(0, '_');
     }
-    Ok(pascal)
+    match is_identifier(&pascal) {
+        true => Ok(pascal),
+        false => Err(Error::name(name, "C#")),
+    }
 }
 
 /// A member, which must not have the name of its class.

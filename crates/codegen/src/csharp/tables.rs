@@ -39,13 +39,12 @@ pub(super) fn file(level: &Level, table: &Table) -> Result<Text> {
         let field = &columns[key].field;
         format!("\nprotected override object GetPrimaryKey({row} row) => row.{field};")
     });
-    let index_classes: String = indexes
-        .iter()
+    let index_classes = indexes.iter();
+    let index_classes: String = index_classes
         .map(|index| index_class(index, &name, row, &columns))
         .collect();
-    let made = indexes
-        .iter()
-        .map(|index| format!("{} = new {}(this);", index.member, index.class));
+    let made = indexes.iter();
+    let made = made.map(|index| format!("{} = new {}(this);", index.member, index.class));
     let mut text = Text::new(UNIT);
     text.template(
         include_str!("table.cs.txt"),
@@ -152,7 +151,6 @@ fn index_class(index: &Index, name: &str, row: &str, columns: &[Column]) -> Stri
     )
 }
 
-/// The columns for the query builder.
 fn query_columns(text: &mut Text, class: &str, kind: &str, row: &str, columns: &[&Column]) {
     let (mut members, mut values) = (String::new(), String::new());
     for column in columns {
@@ -162,11 +160,9 @@ fn query_columns(text: &mut Text, class: &str, kind: &str, row: &str, columns: &
             None => format!("global::SpacetimeDB.{kind}<{row}, {}>", column.ty),
         };
         let member = other_than(&column.field, class);
+        let wire_name = &column.wire_name;
         members += &format!("public {ty} {member} {{ get; }}\n");
-        values += &format!(
-            "{member} = new {ty}(tableName, \"{}\");\n",
-            column.wire_name
-        );
+        values += &format!("{member} = new {ty}(tableName, \"{wire_name}\");\n");
     }
     if !columns.is_empty() {
         members.push('\n');

@@ -14,11 +14,13 @@ pub(super) fn csharp_type(types: &Types, ty: &AlgebraicType, place: &str) -> Res
     Ok(match types.shape(ty, place)? {
         Shape::Unit => "global::SpacetimeDB.Unit".into(),
         Shape::Never => {
+            let (what, language) = ("a type without values", "C#");
+            let place = place.to_owned();
             return Err(Error::Unsupported {
-                place: place.to_owned(),
-                what: "a type without values",
-                language: "C#",
-            })
+                place,
+                what,
+                language,
+            });
         }
         Shape::Special(special) => format!("global::SpacetimeDB.{}", special.name()),
         Shape::ScheduleAt => "global::SpacetimeDB.ScheduleAt".into(),
@@ -28,11 +30,8 @@ pub(super) fn csharp_type(types: &Types, ty: &AlgebraicType, place: &str) -> Res
             _ => format!("{}?", inner(some)?),
         },
         Shape::Result(ok, err) => {
-            format!(
-                "global::SpacetimeDB.Result<{}, {}>",
-                inner(ok)?,
-                inner(err)?
-            )
+            let (ok, err) = (inner(ok)?, inner(err)?);
+            format!("global::SpacetimeDB.Result<{ok}, {err}>")
         }
         Shape::Bytes => "List<byte>".into(),
         Shape::Array(element) => format!("List<{}>", inner(element)?),
@@ -154,24 +153,19 @@ pub(super) fn product_class(class: &str, bases: &str, fields: &[Field], more: &s
     let each = |line: &dyn Fn(&Field) -> String| joined(fields.iter().map(line));
     let parameters = fields.iter().map(|f| format!("{UNIT}{} {}", f.ty, f.name));
     let parameters = parameters.collect::<Vec<_>>().join(",\n");
+    let assigned = each(&|f| format!("{UNIT}this.{0} = {0};", f.name));
     let full_constructor = match fields {
         [] => String::new(),
-        _ => format!(
-            "\npublic {class}(\n{}\n)\n{{\n{}}}\n\n",
-            parameters,
-            each(&|f| format!("{UNIT}this.{0} = {0};", f.name))
-        ),
+        _ => format!("\npublic {class}(\n{parameters}\n)\n{{\n{assigned}}}\n\n"),
     };
     let with_value = fields.iter();
     let with_value = with_value.filter_map(|f| Some((&f.name, f.first_value.as_ref()?)));
     let first_values = joined(with_value.map(|(name, value)| format!("this.{name} = {value};")));
-    let declared = each(&|Field {
-                              name,
-                              wire_name,
-                              ty,
-                              ..
-                          }| {
-        format!("[DataMember(Name = \"{wire_name}\")]\npublic {ty} {name};")
+    let declared = each(&|f| {
+        format!(
+            "[DataMember(Name = \"{}\")]\npublic {} {};",
+            f.wire_name, f.ty, f.name
+        )
     });
     filled(
         include_str!("class.cs.txt"),
@@ -235,9 +229,9 @@ fn record(text: &mut Text, name: &str, variants: &[(String, String)]) {
         "public partial record {name} : global::SpacetimeDB.TaggedEnum<("
     ));
     // A variant becomes a class inside of its sum.
-    let variants = variants
-        .iter()
-        .map(|(ty, variant)| format!("{UNIT}{ty} {}", other_than(variant, name)));
+    let variants = variants.iter();
+    let variants =
+        variants.map(|(ty, name_of)| format!("{UNIT}{ty} {}", other_than(name_of, name)));
     text.lines(&variants.collect::<Vec<_>>().join(",\n"));
     text.line(")>;");
 }

@@ -67,17 +67,17 @@ pub(super) fn table(level: &Level, table: &Table, writes_columns: bool) -> Resul
     ];
     text.template(include_str!("table.rs.txt"), &values);
     if table.primary_key().is_some() && !table.is_event {
-        text.blank().line(format!(
+        let handle = format!("{pascal}TableHandle<'ctx>");
+        text.blank();
+        text.line(format!(
             "pub struct {pascal}UpdateCallbackId(__sdk::CallbackId);"
         ));
-        text.blank().block(
-            format!("impl<'ctx> __sdk::TableWithPrimaryKey for {pascal}TableHandle<'ctx> {{"),
-            "}",
-            |text| {
-                text.blank()
-                    .lines(&callbacks(&pascal, row, "update", "Update"));
-            },
-        );
+        text.blank();
+        let open = format!("impl<'ctx> __sdk::TableWithPrimaryKey for {handle} {{");
+        text.block(open, "}", |text| {
+            let update = callbacks(&pascal, row, "update", "Update");
+            text.blank().lines(&update);
+        });
     }
     text.lines(&unique);
     text.template(include_str!("queries.rs.txt"), &values);
@@ -101,7 +101,6 @@ fn callbacks(pascal: &str, row: &str, event: &str, capital: &str) -> String {
     filled(include_str!("callbacks.rs.txt"), &values)
 }
 
-/// Unique columns with their types.
 fn unique_columns<'a>(level: &Level, table: &'a Table) -> Result<Vec<(&'a Column, String)>> {
     let mut unique = Vec::new();
     if table.is_event {
@@ -125,20 +124,16 @@ fn columns(text: &mut Text, level: &Level, table: &Table, row: &str) -> Result<(
         let ty = rust_type(&level.types, &column.ty, &place)?;
         all.push((snake(&column.accessor)?, ty, column.name.as_str()));
     }
-    let indexed: Vec<_> = all
-        .iter()
-        .enumerate()
-        .filter(|(position, _)| table.indexes.iter().any(|i| i.columns == [*position]))
-        .map(|(_, column)| column.clone())
-        .collect();
+    let is_indexed = |position: &usize| table.indexes.iter().any(|i| i.columns == [*position]);
+    let indexed = (0..all.len()).filter(is_indexed);
+    let indexed: Vec<_> = indexed.map(|position| all[position].clone()).collect();
     for (doc, kind, tr, method, columns) in [
         ("columns", "Col", "HasCols", "cols", &all),
         ("indexed columns", "IxCol", "HasIxCols", "ix_cols", &indexed),
     ] {
         let builder = format!("__sdk::__query_builder::{kind}");
-        let fields = columns
-            .iter()
-            .map(|(field, ty, _)| format!("pub {field}: {builder}<{row}, {ty}>,"));
+        let fields = columns.iter();
+        let fields = fields.map(|(field, ty, _)| format!("pub {field}: {builder}<{row}, {ty}>,"));
         let values = columns
             .iter()
             .map(|(field, _, name)| format!("{field}: {builder}::new(table_name, \"{name}\"),"));
@@ -163,7 +158,6 @@ fn columns(text: &mut Text, level: &Level, table: &Table, row: &str) -> Result<(
     Ok(())
 }
 
-/// The names and types of a function's parameters.
 pub(super) struct Parameters(Vec<(String, String)>);
 
 impl Parameters {
@@ -182,21 +176,14 @@ impl Parameters {
     }
 }
 
-/// `<snake>_reducer.rs`.
-pub(super) fn reducer(level: &Level, reducer: &Function) -> Result<String> {
-    function(level, reducer, include_str!("reducer.rs.txt"))
-}
+pub(super) const REDUCER: &str = include_str!("reducer.rs.txt");
+pub(super) const PROCEDURE: &str = include_str!("procedure.rs.txt");
 
-/// `<snake>_procedure.rs`.
-pub(super) fn procedure(level: &Level, procedure: &Function) -> Result<String> {
-    function(level, procedure, include_str!("procedure.rs.txt"))
-}
-
-fn function(level: &Level, function: &Function, template: &str) -> Result<String> {
+/// `<snake>_reducer.rs` or `<snake>_procedure.rs`.
+pub(super) fn function(level: &Level, function: &Function, template: &str) -> Result<String> {
     let parameters = Parameters::new(level, function)?;
     let mut mentioned = BTreeSet::new();
-    let params = function.params.iter().map(|(_, ty)| ty);
-    for ty in params.chain([&function.return_type]) {
+    for ty in function.types() {
         level.types.mentioned(ty, &mut mentioned);
     }
     let place = format!("the result of `{}`", function.name);

@@ -28,11 +28,11 @@ pub(crate) fn generate(level: &Level, options: &Options) -> Result<Vec<Generated
         add(&file_stem(&table.accessor, "table"), text);
     }
     for reducer in &level.reducers {
-        let text = items::reducer(level, reducer)?;
+        let text = items::function(level, reducer, items::REDUCER)?;
         add(&file_stem(&reducer.accessor, "reducer"), text);
     }
     for procedure in &level.procedures {
-        let text = items::procedure(level, procedure)?;
+        let text = items::function(level, procedure, items::PROCEDURE)?;
         add(&file_stem(&procedure.accessor, "procedure"), text);
     }
     add("mod", root::file(level, options)?);

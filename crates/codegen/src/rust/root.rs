@@ -37,29 +37,22 @@ pub(super) fn file(level: &Level, options: &Options) -> Result<String> {
     let mut reducers = Vec::new();
     for reducer in &level.reducers {
         let parameters = Parameters::new(level, reducer)?;
+        let declared = parameters.each(|name, ty| format!("{name}: {ty}"));
+        let names = parameters.each(|name, _| name.to_owned());
         reducers.push(ReducerNames {
             variant: pascal(&reducer.accessor)?,
             file: file_stem(&reducer.accessor, "reducer"),
             name: reducer.name.clone(),
-            declared: parameters
-                .each(|name, ty| format!("{name}: {ty}"))
-                .join(", "),
-            braced: format!(
-                "{{ {} }}",
-                parameters.each(|name, _| name.to_owned()).join(", ")
-            ),
+            declared: declared.join(", "),
+            braced: format!("{{ {} }}", names.join(", ")),
         });
     }
     let (modules, uses) = modules(level)?;
     let of_tables = |line: &dyn Fn(&TableNames<'_>) -> String| joined(tables.iter().map(line));
     let append = |rows: &dyn Fn(&TableNames<'_>) -> String| {
         of_tables(&|t| {
-            format!(
-                "\"{}\" => db_update.{}.append({}),",
-                t.table.name,
-                t.field,
-                rows(t)
-            )
+            let (name, field, rows) = (&t.table.name, &t.field, rows(t));
+            format!("\"{name}\" => db_update.{field}.append({rows}),")
         })
     };
     let append_rows = |parse: &str| append(&|_| format!("__sdk::{parse}(table_rows.rows)?"));
@@ -71,10 +64,8 @@ pub(super) fn file(level: &Level, options: &Options) -> Result<String> {
             of_reducers(&|r| format!("    {}", arm(r)))
         ),
     };
-    let names: Vec<String> = tables
-        .iter()
-        .map(|t| format!("\"{}\"", t.table.name))
-        .collect();
+    let names = tables.iter().map(|t| format!("\"{}\"", t.table.name));
+    let names = names.collect::<Vec<_>>().join(", ");
 
     let mut text = Text::new("    ");
     text.lines(&start().finish().replace(
@@ -116,7 +107,7 @@ pub(super) fn file(level: &Level, options: &Options) -> Result<String> {
                 }),
             ),
             ("register", &of_tables(&|t| format!("{}::register_table(client_cache);", t.file))),
-            ("names", &names.join(", ")),
+            ("names", &names),
         ],
     );
     text.lines(include_str!("contexts.rs.txt"));
@@ -136,16 +127,14 @@ fn modules(level: &Level) -> Result<(String, String)> {
     for table in &level.tables {
         add(file_stem(&table.accessor, "table"), "*");
     }
-    for (functions, kind) in [
-        (&level.reducers, "reducer"),
-        (&level.procedures, "procedure"),
-    ] {
-        for function in functions {
-            add(
-                file_stem(&function.accessor, kind),
-                &snake(&function.accessor)?,
-            );
-        }
+    let reducers = level.reducers.iter().map(|reducer| (reducer, "reducer"));
+    let procedures = level
+        .procedures
+        .iter()
+        .map(|procedure| (procedure, "procedure"));
+    for (function, kind) in reducers.chain(procedures) {
+        let name = snake(&function.accessor)?;
+        add(file_stem(&function.accessor, kind), &name);
     }
     Ok((joined(modules), joined(uses)))
 }
@@ -156,13 +145,10 @@ fn apply(table: &TableNames<'_>) -> String {
         return format!("diff.{field} = self.{field}.into_event_diff();");
     }
     let name = &table.table.name;
-    let by_key = match table.table.primary_key() {
-        // An invalid name was refused with the table.
-        Some(key) => format!(
-            ".with_updates_by_pk(|row| &row.{})",
-            snake(&key.accessor).unwrap_or_default()
-        ),
-        None => String::new(),
-    };
+    // An invalid name was refused with the table.
+    let key = table.table.primary_key();
+    let key = key.map(|key| snake(&key.accessor).unwrap_or_default());
+    let by_key = key.map(|key| format!(".with_updates_by_pk(|row| &row.{key})"));
+    let by_key = by_key.unwrap_or_default();
     format!("diff.{field} = cache.apply_diff_to_table::<{row}>(\"{name}\", &self.{field}){by_key};")
 }

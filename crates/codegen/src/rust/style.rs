@@ -18,28 +18,18 @@ pub(super) fn start() -> Text {
 }
 
 /// Fields of these names need `r#`.
-const KEYWORDS: [&str; 47] = [
-    "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "do", "dyn",
-    "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let",
-    "loop", "macro", "match", "mod", "move", "mut", "override", "priv", "pub", "ref", "return",
-    "static", "struct", "trait", "true", "try", "type", "typeof", "unsafe", "unsized", "use",
-    "virtual", "where", "while",
-];
-
-fn no_name(name: &str) -> Error {
-    Error::Name {
-        name: name.to_owned(),
-        language: "Rust",
-    }
-}
+const KEYWORDS: &str = "\
+    abstract as async await become box break const continue do dyn else enum extern false final fn for gen if impl in let loop \
+    macro match mod move mut override priv pub ref return static struct trait true try type typeof unsafe unsized use virtual \
+    where while yield";
 
 /// A field, method or parameter.
 pub(super) fn snake(name: &str) -> Result<String> {
     let snake = to_snake(name);
     match snake.as_str() {
-        "self" | "super" | "crate" | "_" | "" => Err(no_name(name)),
+        "self" | "super" | "crate" | "_" | "" => Err(Error::name(name, "Rust")),
         word if word.starts_with(|c: char| c.is_ascii_digit()) => Ok(format!("_{word}")),
-        word if word == "yield" || KEYWORDS.contains(&word) => Ok(format!("r#{word}")),
+        word if KEYWORDS.split(' ').any(|keyword| keyword == word) => Ok(format!("r#{word}")),
         _ => Ok(snake),
     }
 }
@@ -48,7 +38,7 @@ pub(super) fn snake(name: &str) -> Result<String> {
 pub(super) fn pascal(name: &str) -> Result<String> {
     let pascal = to_pascal(name);
     match pascal.as_str() {
-        "Self" | "" => Err(no_name(name)),
+        "Self" | "" => Err(Error::name(name, "Rust")),
         _ => Ok(pascal),
     }
 }

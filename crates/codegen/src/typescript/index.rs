@@ -15,24 +15,13 @@ pub(super) fn index(context: &Context<'_>, module: &Module) -> Result<String> {
     let has_tables = module.tables().next().is_some();
     let aliases = aliases(module);
 
-    let mut uses = vec!["DbConnectionBuilder", "DbConnectionImpl"];
-    uses.push("SubscriptionBuilderImpl");
-    uses.extend(["convertToAccessorMap", "makeQueryBuilder"]);
-    uses.extend(has_procedures.then_some("procedureSchema"));
-    uses.push("procedures");
-    uses.extend(has_reducers.then_some("reducerSchema"));
-    uses.extend(["reducers", "schema"]);
-    uses.extend(has_tables.then_some("table"));
-    uses.extend([
-        "type DbConnectionConfig",
-        "type ErrorContextInterface",
-        "type EventContextInterface",
-        "type QueryBuilder",
-        "type ReducerEventContextInterface",
-        "type RemoteModule",
-        "type SubscriptionEventContextInterface",
-        "type SubscriptionHandleImpl",
-    ]);
+    let uses = USES.split(", ").filter(|name| match *name {
+        "procedureSchema" => has_procedures,
+        "reducerSchema" => has_reducers,
+        "table" => has_tables,
+        _ => true,
+    });
+    let uses: Vec<&str> = uses.collect();
     let mut text = start();
     text.line(format!(
         "// This was generated using spacetimedb cli version {} (commit {}).",
@@ -47,6 +36,13 @@ pub(super) fn index(context: &Context<'_>, module: &Module) -> Result<String> {
     connection(&mut text, &aliases);
     Ok(text.finish())
 }
+
+/// What is imported from the client package, where the module has something that needs it.
+const USES: &str =
+    "DbConnectionBuilder, DbConnectionImpl, SubscriptionBuilderImpl, convertToAccessorMap, makeQueryBuilder, procedureSchema, \
+     procedures, reducerSchema, reducers, schema, table, type DbConnectionConfig, type ErrorContextInterface, \
+     type EventContextInterface, type QueryBuilder, type ReducerEventContextInterface, type RemoteModule, \
+     type SubscriptionEventContextInterface, type SubscriptionHandleImpl";
 
 fn import_items(text: &mut Text, module: &Module) {
     text.blank();
@@ -152,16 +148,11 @@ fn tables(text: &mut Text, aliases: &[(String, String)]) {
         );
         return;
     }
-    let names = aliases
-        .iter()
-        .map(|(accessor, camel)| format!("{}: {},", property(accessor), quoted(camel)));
-    text.template(
-        include_str!("aliases.ts.txt"),
-        &[
-            ("names", &joined(names)),
-            ("queries", &alias_members("__Queries", aliases)),
-        ],
-    );
+    let names = aliases.iter();
+    let names = names.map(|(name, camel)| format!("{}: {},", property(name), quoted(camel)));
+    let (names, queries) = (joined(names), alias_members("__Queries", aliases));
+    let values = [("names", &*names), ("queries", &*queries)];
+    text.template(include_str!("aliases.ts.txt"), &values);
 }
 
 fn accessors(text: &mut Text, module: &Module) -> Result<()> {
@@ -228,15 +219,12 @@ struct Namespace {
 
 impl Namespace {
     fn insert(&mut self, path: &str, key: &str) -> Result<()> {
-        let (name, rest) = match path.split_once('.') {
-            Some((name, rest)) => (name, Some(rest)),
-            None => (path, None),
-        };
+        let (name, rest) = path.split_once('.').unwrap_or((path, ""));
         let is_function = self.functions.contains_key(name);
-        if is_function || (rest.is_none() && self.namespaces.contains_key(name)) {
+        if is_function || (rest.is_empty() && self.namespaces.contains_key(name)) {
             return Err(Error::SameName(name.to_owned()));
         }
-        if let Some(rest) = rest {
+        if !rest.is_empty() {
             let below = self.namespaces.entry(name.to_owned()).or_default();
             return below.insert(rest, key);
         }

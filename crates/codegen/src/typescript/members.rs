@@ -52,13 +52,23 @@ impl Member {
         })
     }
 
-    pub fn write(text: &mut Text, member: &Member) {
-        let (key, builder) = (property(&member.key), &member.builder);
-        let annotation = match member.recursive {
+    /// An object of members; one without any is on one line.
+    pub fn object(text: &mut Text, open: &str, close: &str, members: &[Member]) {
+        match members {
+            [] => text.line(format!("{open}{close}")),
+            members => text.block(open, close, |text| {
+                members.iter().for_each(|member| member.write(text));
+            }),
+        };
+    }
+
+    pub fn write(&self, text: &mut Text) {
+        let (key, builder) = (property(&self.key), &self.builder);
+        let annotation = match self.recursive {
             true => ": __TypeBuilder<any, __AlgebraicTypeType>",
             false => "",
         };
-        if member.mentions {
+        if self.mentions {
             text.block(format!("get {key}(){annotation} {{"), "},", |text| {
                 text.line(format!("return {builder};"));
             });

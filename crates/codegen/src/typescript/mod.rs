@@ -87,9 +87,7 @@ fn table_file(context: &Context<'_>, level: &Level, table: &Table) -> Result<Str
     import_types(&mut text, &mentioned);
     text.blank()
         .block("export default __t.row({", "});", |text| {
-            members
-                .iter()
-                .for_each(|member| Member::write(text, member));
+            members.iter().for_each(|member| member.write(text));
         });
     Ok(text.finish())
 }
@@ -116,23 +114,22 @@ fn reducer_file(context: &Context<'_>, level: &Level, reducer: &Function) -> Res
     import(&mut text, context, uses);
     import_types(&mut text, &mentioned);
     text.blank();
-    text.object("export default {", "};", &members, Member::write);
+    Member::object(&mut text, "export default {", "};", &members);
     Ok(text.finish())
 }
 
 fn procedure_file(context: &Context<'_>, level: &Level, procedure: &Function) -> Result<String> {
     let (members, mut mentioned) = parameters(level, procedure)?;
-    level
-        .types
-        .mentioned(&procedure.return_type, &mut mentioned);
+    let types = &level.types;
+    types.mentioned(&procedure.return_type, &mut mentioned);
     let place = format!("the result of `{}`", procedure.name);
-    let returned = builder(&level.types, &procedure.return_type, &place)?;
+    let returned = builder(types, &procedure.return_type, &place)?;
     let mut text = start();
     let uses_builders = !members.is_empty() || returned.contains("__t.");
     import(&mut text, context, if uses_builders { &["t"] } else { &[] });
     import_types(&mut text, &mentioned);
     text.blank();
-    text.object("export const params = {", "};", &members, Member::write);
+    Member::object(&mut text, "export const params = {", "};", &members);
     text.line(format!("export const returnType = {returned};"));
     Ok(text.finish())
 }

@@ -26,16 +26,13 @@ pub(super) fn import(text: &mut Text, context: &Context<'_>, names: &[&str]) {
     if names.is_empty() {
         return;
     }
-    text.block(
-        "import {",
-        format!("}} from \"{}\";", context.package),
-        |text| {
-            for name in names {
-                let bare = name.trim_start_matches("type ");
-                text.line(format!("{name} as __{bare},"));
-            }
-        },
-    );
+    let close = format!("}} from \"{}\";", context.package);
+    text.block("import {", close, |text| {
+        for name in names {
+            let bare = name.trim_start_matches("type ");
+            text.line(format!("{name} as __{bare},"));
+        }
+    });
 }
 
 pub(super) fn property(name: &str) -> String {
@@ -43,21 +40,16 @@ pub(super) fn property(name: &str) -> String {
     let is_start = |c: char| c.is_alphabetic() || c == '_' || c == '$';
     let is_plain =
         chars.next().is_some_and(is_start) && chars.all(|c| is_start(c) || c.is_numeric());
-    if is_plain {
-        name.to_owned()
-    } else {
-        quoted(name)
+    match is_plain {
+        true => name.to_owned(),
+        false => quoted(name),
     }
 }
 
 /// A string literal. Names are identifiers with dots at most; all else is escaped.
 pub(super) fn quoted(text: &str) -> String {
-    format!(
-        "\"{}\"",
-        text.replace('\\', "\\\\")
-            .replace('"', "\\\"")
-            .replace('\n', "\\n")
-    )
+    let text = text.replace('\\', "\\\\").replace('"', "\\\"");
+    format!("\"{}\"", text.replace('\n', "\\n"))
 }
 
 /// `AddNumbersReducer`, with the namespaces of a submodule before it.

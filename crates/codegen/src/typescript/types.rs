@@ -7,7 +7,6 @@ use super::members::Member;
 use super::style::{import, item_name, item_path, start, Context};
 use crate::error::Result;
 use crate::module::{Definition, Function, Level, Module, Types};
-use crate::text::Text;
 
 /// `types.ts` of a level: all its named types, also private ones.
 pub(super) fn types(context: &Context<'_>, level: &Level) -> Result<String> {
@@ -44,7 +43,7 @@ pub(super) fn types(context: &Context<'_>, level: &Level) -> Result<String> {
     for (name, open, members) in definitions {
         text.blank();
         let object = format!("export const {name} = __t.{open}(\"{name}\", {{");
-        text.object(&object, "});", &members, Member::write);
+        Member::object(&mut text, &object, "});", &members);
         text.line(format!("export type {name} = __Infer<typeof {name}>;"));
     }
     Ok(text.finish())
@@ -62,9 +61,8 @@ fn members(
         let mut member = Member::new(types, key(name), ty, &place)?;
         let mut mentioned = std::collections::BTreeSet::new();
         types.mentioned(ty, &mut mentioned);
-        member.recursive = mentioned
-            .iter()
-            .any(|m| *m == owner || types.reaches(m, owner));
+        let leads_back = |name: &&str| *name == owner || types.reaches(name, owner);
+        member.recursive = mentioned.iter().any(leads_back);
         members.push(member);
     }
     Ok(members)
@@ -73,27 +71,17 @@ fn members(
 /// `types/reducers.ts`: the parameters of each reducer.
 pub(super) fn reducers(context: &Context<'_>, module: &Module) -> String {
     let all: Vec<_> = module.reducers().collect();
-    functions(context, &all, "reducer", |text, names| {
-        for (name, import) in names {
-            text.line(format!(
-                "export type {name}Params = __Infer<typeof {import}>;"
-            ));
-        }
+    functions(context, &all, "reducer", |name, import| {
+        format!("export type {name}Params = __Infer<typeof {import}>;\n")
     })
 }
 
 /// `types/procedures.ts`: the parameters and result of each procedure.
 pub(super) fn procedures(context: &Context<'_>, module: &Module) -> String {
     let all: Vec<_> = module.procedures().collect();
-    functions(context, &all, "procedure", |text, names| {
-        for (name, import) in names {
-            text.line(format!(
-                "export type {name}Args = __Infer<typeof {import}.params>;"
-            ));
-            text.line(format!(
-                "export type {name}Result = __Infer<typeof {import}.returnType>;"
-            ));
-        }
+    functions(context, &all, "procedure", |name, import| {
+        let args = format!("export type {name}Args = __Infer<typeof {import}.params>;\n");
+        args + &format!("export type {name}Result = __Infer<typeof {import}.returnType>;\n")
     })
 }
 
@@ -101,7 +89,7 @@ fn functions(
     context: &Context<'_>,
     functions: &[(&Level, &Function)],
     kind: &str,
-    body: impl FnOnce(&mut Text, &[(String, String)]),
+    exported: impl Fn(&str, &str) -> String,
 ) -> String {
     let mut text = start();
     let infer = (!functions.is_empty()).then_some("type Infer");
@@ -112,15 +100,14 @@ fn functions(
         return text.finish();
     }
     let kind_name = to_pascal(kind);
-    let mut names = Vec::new();
+    let mut exports = String::new();
     for (level, function) in functions {
         let import = item_name(level, &function.accessor, &kind_name);
         let path = item_path(level, &function.accessor, kind);
         let all = if kind == "procedure" { "* as " } else { "" };
         text.line(format!("import {all}{import} from \"../{path}\";"));
-        names.push((item_name(level, &function.accessor, ""), import));
+        exports += &exported(&item_name(level, &function.accessor, ""), &import);
     }
-    text.blank();
-    body(&mut text, &names);
+    text.blank().lines(&exports);
     text.finish()
 }

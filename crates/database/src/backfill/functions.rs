@@ -3,15 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lightcone_engine::{BackfillTable, Datastore};
-use lightcone_host::{
-    ConsoleSink, HostEnv, Interrupt, ModuleInstance, OpenTransaction, ReducerCall, ReducerOutcome,
-};
-use lightcone_types::{cut, ConnectionId, Identity, TableId, Timestamp};
+use lightcone_engine::{BackfillTable, Datastore, DatastoreError};
+use lightcone_host::{ConsoleSink, Interrupt};
+use lightcone_types::{cut, TableId, Timestamp};
 use rustc_hash::FxHashMap;
 
 use crate::error::UpdateError;
-use crate::migration_function::{LastWords, NoImmediateCalls, REASON_BYTES_MAX};
+use crate::migration_function::{Fault, MigrationGuest, REASON_BYTES_MAX};
 use crate::module::Program;
 use crate::options::DatabaseOptions;
 
@@ -25,6 +23,12 @@ impl From<Failure> for UpdateError {
     }
 }
 
+impl From<DatastoreError> for Failure {
+    fn from(error: DatastoreError) -> Failure {
+        Failure::other(error)
+    }
+}
+
 impl Failure {
     /// Something that is no fault of a row.
     pub fn other(reason: impl std::fmt::Display) -> Failure {
@@ -34,29 +38,20 @@ impl Failure {
     }
 }
 
-/// What the functions see of the world. It is the same in each call: what they make depends on their row only.
-pub(crate) struct Surroundings {
-    pub owner: Identity,
-    pub started_us: i64,
-    pub console: Arc<dyn ConsoleSink>,
-}
-
 pub(super) struct RowFunctions {
-    instance: Box<dyn ModuleInstance>,
-    words: Arc<LastWords>,
+    guest: MigrationGuest,
     /// By table, which has one each.
     functions: FxHashMap<TableId, (u32, Arc<str>)>,
-    owner: Identity,
-    timestamp: Timestamp,
 }
 
 impl RowFunctions {
-    /// Those of a program.
+    /// Those of a program. What they see of the world is the same in each call: what they make depends on their row only.
     pub fn new(
         options: &DatabaseOptions,
         program: &Program,
         tables: &[BackfillTable],
-        around: Surroundings,
+        console: Arc<dyn ConsoleSink>,
+        started_us: i64,
     ) -> Result<RowFunctions, Failure> {
         let migration = program.def.migration.as_ref();
         let function = |table: &BackfillTable| {
@@ -64,30 +59,22 @@ impl RowFunctions {
             let name = program.def.reducers.get(id)?.name.as_str().into();
             Some((table.table, (id as u32, name)))
         };
-        let functions = tables.iter().filter_map(function).collect();
-        let words = Arc::new(LastWords::new(around.console));
-        let mut config = options.host_config(words.clone());
-        config.immediate = Some(Arc::new(NoImmediateCalls));
-        config.limits.call_ms_max = milliseconds(options.limits.backfill_transaction_time_max);
-        let instance = program.loaded.instantiate(HostEnv::new(config));
-        let mut instance = instance.map_err(Failure::other)?;
-        instance.prepare();
+        let time_max = options.limits.backfill_transaction_time_max;
+        let started = Timestamp(started_us);
+        let guest = MigrationGuest::new(options, program, console, time_max, started);
         Ok(RowFunctions {
-            instance,
-            words,
-            functions,
-            owner: around.owner,
-            timestamp: Timestamp(around.started_us),
+            guest: guest.map_err(Failure::other)?,
+            functions: tables.iter().filter_map(function).collect(),
         })
     }
 
     pub fn interrupt(&mut self) -> Option<Arc<Interrupt>> {
-        self.instance.interrupt()
+        self.guest.interrupt()
     }
 
     /// What the next call may take.
     pub fn limit(&mut self, time_left: Duration) {
-        self.instance.limit_calls(milliseconds(time_left));
+        self.guest.limit(time_left);
     }
 
     /// Makes the new rows of an old one, in the open transaction.
@@ -126,39 +113,19 @@ impl RowFunctions {
         table: &BackfillTable,
         row: &[u8],
     ) -> Result<Vec<u8>, Failure> {
-        let outcome = self.call(datastore, table, row);
+        let outcome = match self.functions.get(&table.table) {
+            Some((id, name)) => self.guest.call(datastore, (*id, name), row),
+            None => Ok(()),
+        };
         let made = datastore.end_making();
-        let panic = self.words.take();
         let reason = match (outcome, made) {
-            (ReducerOutcome::TimedOut { .. }, _) => return Err(too_long()),
+            (Err(Fault::TimedOut), _) => return Err(too_long()),
             // It may have gone on from a failure, or told it in its own words.
             (_, Err(failure)) => failure,
-            (ReducerOutcome::Ok, Ok(generated)) => return Ok(generated),
-            (ReducerOutcome::UserError(text), Ok(_)) => text,
-            (ReducerOutcome::Fatal { message }, Ok(_)) => panic.unwrap_or(message),
+            (Ok(()), Ok(generated)) => return Ok(generated),
+            (Err(Fault::Failed(text)), Ok(_)) => text,
         };
         Err(self.failure(datastore, table, row, &reason))
-    }
-
-    fn call(
-        &mut self,
-        datastore: &mut Datastore,
-        table: &BackfillTable,
-        row: &[u8],
-    ) -> ReducerOutcome {
-        let Some((id, name)) = self.functions.get(&table.table) else {
-            return ReducerOutcome::Ok;
-        };
-        let call = ReducerCall {
-            id: *id,
-            name,
-            sender: self.owner,
-            connection_id: ConnectionId(0),
-            timestamp: self.timestamp,
-            args: row,
-        };
-        self.instance
-            .call_reducer(OpenTransaction::of(datastore), &call)
     }
 
     fn failure(
@@ -174,10 +141,6 @@ impl RowFunctions {
             cut(reason, REASON_BYTES_MAX)
         ))
     }
-}
-
-fn milliseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 pub(super) fn too_long() -> Failure {

@@ -22,7 +22,7 @@ use crate::environment::Environment;
 use crate::module::Program;
 use crate::options::DatabaseOptions;
 
-pub(crate) use self::functions::{Failure, Surroundings};
+pub(crate) use self::functions::Failure;
 
 /// Old rows that are copied at a time before their functions are called: so many, or so many bytes.
 const PART_ROWS_MAX: usize = 256;
@@ -108,12 +108,7 @@ impl Backfill {
     ) -> Result<Backfill, Failure> {
         let tables = datastore.backfill_tables(&program.def, plan);
         let tables = tables.map_err(Failure::other)?;
-        let around = Surroundings {
-            owner: options.owner,
-            started_us,
-            console,
-        };
-        let functions = RowFunctions::new(options, program, &tables, around)?;
+        let functions = RowFunctions::new(options, program, &tables, console, started_us)?;
         let positions = tables.iter().enumerate();
         let positions = positions.map(|(position, table)| (table.table, position));
         Ok(Backfill {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use lightcone_engine::Counter;
 
 use super::histogram::{nanos_of, Histogram, HistogramSnapshot};
+use crate::pace::Pace;
 
 /// What a function of a module is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -57,6 +58,8 @@ pub(crate) struct FunctionCounters {
     times: Histogram,
     /// What a call took when this was last looked at, in nanoseconds.
     usual_ns: Counter,
+    /// How it runs, if it is a procedure or HTTP handler.
+    pub pace: Pace,
 }
 
 impl FunctionCounters {
@@ -65,11 +68,11 @@ impl FunctionCounters {
     pub fn note(&self, time: Duration, failure: Option<Failure>) {
         self.times.note(time);
         if let Some(failure) = failure {
-            self.failures[failure as usize].add(1);
+            self.note_failure(failure);
         }
     }
 
-    /// It failed.
+    /// It failed, or was refused before it began.
     pub fn note_failure(&self, failure: Failure) {
         self.failures[failure as usize].add(1);
     }
@@ -96,11 +99,6 @@ impl FunctionCounters {
             0 => u64::MAX,
             usual_ns => usual_ns,
         }
-    }
-
-    /// A call was refused before it began.
-    pub fn note_refused(&self) {
-        self.failures[Failure::NotRun as usize].add(1);
     }
 
     /// What was counted until now.

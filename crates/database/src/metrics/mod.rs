@@ -18,7 +18,7 @@ use crate::module_log::ModuleLogMetrics;
 pub(crate) use self::functions::{Failure, FunctionCounters};
 pub use self::functions::{FunctionKind, FunctionMetrics};
 pub use self::histogram::{Histogram, HistogramSnapshot, BOUNDS_NS};
-pub(crate) use self::module::{ModuleCounters, SeriesMax};
+pub(crate) use self::module::{CountedFunction, ModuleCounters, SeriesMax};
 pub use self::module::{ModuleMetrics, TableMetrics};
 pub(crate) use self::outbound::OutboundCounters;
 pub use self::outbound::OutboundMetrics;

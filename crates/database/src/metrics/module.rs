@@ -77,11 +77,13 @@ impl ModuleMetrics {
     }
 }
 
+/// A function of a module.
 #[derive(Clone)]
-struct Named {
-    name: Arc<str>,
+pub(crate) struct CountedFunction {
+    /// The canonical name.
+    pub name: Arc<str>,
     rank: u32,
-    counters: Arc<FunctionCounters>,
+    pub counters: Arc<FunctionCounters>,
 }
 
 #[derive(Clone)]
@@ -106,13 +108,10 @@ impl NamedTable {
     }
 }
 
-/// Counters of a module's functions, by their positions in its definition, and of its tables.
+/// A module's functions by kind, each by its position in the definition, and tables, with their counters.
 #[derive(Default)]
 pub(crate) struct ModuleCounters {
-    reducers: Vec<Named>,
-    procedures: Vec<Named>,
-    handlers: Vec<Named>,
-    views: Vec<Named>,
+    functions: [Vec<CountedFunction>; FunctionKind::ALL.len()],
     tables: Vec<NamedTable>,
     left: Left,
 }
@@ -123,7 +122,7 @@ struct Left {
     functions: Vec<FunctionMetrics>,
     tables: Vec<TableMetrics>,
     /// With the last update: while that ends, they may still count.
-    last_functions: Vec<(FunctionKind, Named)>,
+    last_functions: Vec<(FunctionKind, CountedFunction)>,
     last_tables: Vec<NamedTable>,
 }
 
@@ -198,40 +197,34 @@ impl ModuleCounters {
         let nothing = ModuleCounters::default();
         let before = before.unwrap_or(&nothing);
         let names = FunctionKind::ALL.map(|kind| names(def, kind));
-        let old = FunctionKind::ALL.map(|kind| before.of(kind));
         let sets = names
             .each_ref()
             .map(|names| names.iter().copied().collect());
         let sets: [FxHashSet<&str>; 4] = sets;
-        let stays = |kind: usize, named: &Named| sets[kind].contains(&*named.name);
-        let (kept, gone): (Vec<_>, Vec<_>) = (0..old.len())
-            .flat_map(|kind| old[kind].iter().map(move |named| (kind, named)))
-            .partition(|(kind, named)| stays(*kind, named));
+        let old = before.functions.iter().enumerate();
+        let (kept, gone): (Vec<_>, Vec<_>) = old
+            .flat_map(|(kind, old)| old.iter().map(move |named| (kind, named)))
+            .partition(|(kind, named)| sets[*kind].contains(&*named.name));
         let mut ranks = Ranks::beside(kept.iter().map(|(_, named)| named.rank));
-        let mut functions = names.iter().enumerate().map(|(kind, names)| {
+        let functions = std::array::from_fn(|kind| {
             let kept = kept.iter().filter(|(of, _)| *of == kind);
-            let kept: FxHashMap<&str, &Named> =
+            let kept: FxHashMap<&str, &CountedFunction> =
                 kept.map(|(_, named)| (&*named.name, *named)).collect();
             let named = |name: &&str| match kept.get(name) {
                 Some(named) => (*named).clone(),
-                None => Named {
+                None => CountedFunction {
                     name: (*name).into(),
                     rank: ranks.take(),
                     counters: Arc::default(),
                 },
             };
-            names.iter().map(named).collect::<Vec<_>>()
+            names[kind].iter().map(named).collect()
         });
-        let mut next = || functions.next().expect("there is a list for each kind");
-        let (reducers, procedures, handlers, views) = (next(), next(), next(), next());
         let (tables, last_tables) = before.tables_of(def, datastore);
         let gone = gone.into_iter();
         let gone = gone.map(|(kind, named)| (FunctionKind::ALL[kind], named.clone()));
         ModuleCounters {
-            reducers,
-            procedures,
-            handlers,
-            views,
+            functions,
             tables,
             left: Left {
                 last_functions: gone.collect(),
@@ -273,36 +266,16 @@ impl ModuleCounters {
         (tables.collect(), gone.into_iter().cloned().collect())
     }
 
-    pub fn reducer(&self, id: u32) -> &FunctionCounters {
-        &self.reducers[id as usize].counters
-    }
-
-    pub fn procedure(&self, id: u32) -> &FunctionCounters {
-        &self.procedures[id as usize].counters
-    }
-
-    pub fn handler(&self, id: u32) -> &FunctionCounters {
-        &self.handlers[id as usize].counters
-    }
-
     /// By the position in the definition.
-    pub fn view(&self, position: usize) -> &FunctionCounters {
-        &self.views[position].counters
-    }
-
-    fn of(&self, kind: FunctionKind) -> &[Named] {
-        match kind {
-            FunctionKind::Reducer => &self.reducers,
-            FunctionKind::Procedure => &self.procedures,
-            FunctionKind::HttpHandler => &self.handlers,
-            FunctionKind::View => &self.views,
-        }
+    #[inline]
+    pub fn function(&self, kind: FunctionKind, position: usize) -> &CountedFunction {
+        &self.functions[kind as usize][position]
     }
 
     /// Of functions and tables, in the order of the definition.
     pub fn read(&self, series_max: SeriesMax) -> ModuleMetrics {
-        let of = |kind| {
-            let named = self.of(kind).iter();
+        let of = |kind: FunctionKind| {
+            let named = self.functions[kind as usize].iter();
             named.map(move |named| {
                 let counters = &named.counters;
                 counters.read(kind, named.name.clone(), named.rank)

@@ -1,45 +1,33 @@
 //! Requests of modules to the outside.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use parking_lot::Mutex;
 
 /// Counted by many tasks at a time.
 #[derive(Default)]
-pub(crate) struct OutboundCounters {
-    begun: AtomicU64,
-    answered: AtomicU64,
-    failed: AtomicU64,
-    request_bytes: AtomicU64,
-    response_bytes: AtomicU64,
-}
+pub(crate) struct OutboundCounters(Mutex<OutboundMetrics>);
 
 impl OutboundCounters {
     /// A request with a body of so many bytes begins.
     pub fn begin(&self, body_bytes: usize) {
-        self.begun.fetch_add(1, Relaxed);
-        self.request_bytes.fetch_add(body_bytes as u64, Relaxed);
+        let mut counted = self.0.lock();
+        counted.begun += 1;
+        counted.request_bytes += body_bytes as u64;
     }
 
     /// It was answered with a body of so many bytes, or not.
     pub fn end(&self, body_bytes: Option<usize>) {
+        let mut counted = self.0.lock();
         match body_bytes {
             Some(bytes) => {
-                self.answered.fetch_add(1, Relaxed);
-                self.response_bytes.fetch_add(bytes as u64, Relaxed);
+                counted.answered += 1;
+                counted.response_bytes += bytes as u64;
             }
-            None => {
-                self.failed.fetch_add(1, Relaxed);
-            }
+            None => counted.failed += 1,
         }
     }
 
     pub fn read(&self) -> OutboundMetrics {
-        OutboundMetrics {
-            answered: self.answered.load(Relaxed),
-            failed: self.failed.load(Relaxed),
-            begun: self.begun.load(Relaxed),
-            request_bytes: self.request_bytes.load(Relaxed),
-            response_bytes: self.response_bytes.load(Relaxed),
-        }
+        *self.0.lock()
     }
 }
 

@@ -1,14 +1,14 @@
 //! The lines of a module log on their way to its files: how many may be logged, and what was left out.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use lightcone_host::{ConsoleLevel, ConsoleRecord};
 use lightcone_storage::{DiskReserve, LogBounds, LogFiles, NotWritten};
 use lightcone_types::Timestamp;
+use parking_lot::Mutex;
 use tokio::sync::broadcast;
 
 /// Records buffered for a live reader; a slower one loses records silently.
@@ -56,27 +56,19 @@ impl ModuleLogMetrics {
     }
 }
 
-/// As [`ModuleLogMetrics`]; changed under locks, read without.
-#[derive(Default)]
-struct Counted {
-    records: AtomicU64,
-    left_out_records: AtomicU64,
-    file_bytes: AtomicU64,
-}
-
 /// The lines of a log that wait for the disk, and its files.
 pub(super) struct LogBuffer {
-    pending: Mutex<Pending>,
+    pub pending: Mutex<Pending>,
     /// Locked before `pending` by the thread that writes, so that lines stay in order.
-    files: Mutex<Files>,
+    pub files: Mutex<Files>,
     pub live: broadcast::Sender<Bytes>,
-    counted: Counted,
 }
 
 pub(super) struct Pending {
     lines: Vec<u8>,
     /// The thread knows that there is something.
     is_queued: bool,
+    counted: ModuleLogMetrics,
     /// Of the module, and of what is said about it.
     pub module: Account,
     /// Of calls that did not reach it.
@@ -239,6 +231,7 @@ impl LogBuffer {
         let pending = Pending {
             lines: Vec::new(),
             is_queued: false,
+            counted: ModuleLogMetrics::default(),
             module: Account::new(bounds.bytes_per_second, bounds.records_per_second),
             refused: Account::new(REFUSED_BYTES_PER_SECOND, REFUSED_RECORDS_PER_SECOND),
         };
@@ -250,13 +243,12 @@ impl LogBuffer {
                 complained: None,
             }),
             live: broadcast::channel(LIVE_RECORDS_MAX).0,
-            counted: Counted::default(),
         }
     }
 
     /// Takes a record, or counts it as left out. True: the thread is to be told that there is something to write.
     pub fn take(&self, author: Author, record: &ConsoleRecord<'_>) -> bool {
-        let mut pending = self.pending();
+        let mut pending = self.pending.lock();
         let start = pending.lines.len();
         let account = pending.account(author);
         account.refill(Instant::now());
@@ -271,11 +263,11 @@ impl LogBuffer {
         if bytes == 0 || bytes as u64 > account.bytes.left || end > QUEUE_BYTES_MAX {
             account.left_out.add(1, bytes.max(record.message.len()));
             pending.lines.truncate(start);
-            self.counted.left_out_records.fetch_add(1, Relaxed);
+            pending.counted.left_out_records += 1;
         } else {
             account.bytes.left -= bytes as u64;
             account.records.left -= 1;
-            self.counted.records.fetch_add(1, Relaxed);
+            pending.counted.records += 1;
             if self.live.receiver_count() > 0 {
                 // Fails only if the last reader just left.
                 let line = Bytes::copy_from_slice(&pending.lines[start..]);
@@ -286,39 +278,23 @@ impl LogBuffer {
     }
 
     pub fn metrics(&self) -> ModuleLogMetrics {
-        let counted = &self.counted;
-        ModuleLogMetrics {
-            records: counted.records.load(Relaxed),
-            left_out_records: counted.left_out_records.load(Relaxed),
-            file_bytes: counted.file_bytes.load(Relaxed),
-        }
-    }
-
-    pub fn pending(&self) -> MutexGuard<'_, Pending> {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub fn files(&self) -> MutexGuard<'_, Files> {
-        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+        self.pending.lock().counted
     }
 
     /// Writes what has gathered. Returns whether something was left out that no line tells of yet.
     pub fn flush(&self, say_what_was_left_out: bool) -> bool {
-        let mut files = self.files();
-        let mut pending = self.pending();
+        let mut files = self.files.lock();
+        let mut pending = self.pending.lock();
         pending.is_queued = false;
         let spare = std::mem::take(&mut files.spare);
         let mut lines = std::mem::replace(&mut pending.lines, spare);
         drop(pending);
         let lost = files.write(&lines);
-        let counted = &self.counted;
-        counted.file_bytes.store(files.log.current_bytes(), Relaxed);
-        counted.left_out_records.fetch_add(lost.records, Relaxed);
-        let mut pending = self.pending();
-        pending
-            .module
-            .left_out
-            .add(lost.records, lost.bytes as usize);
+        let mut pending = self.pending.lock();
+        pending.counted.file_bytes = files.log.current_bytes();
+        pending.counted.left_out_records += lost.records;
+        let left_out = &mut pending.module.left_out;
+        left_out.add(lost.records, lost.bytes as usize);
         let (module, refused) = (pending.module.left_out, pending.refused.left_out);
         drop(pending);
         lines.clear();
@@ -334,7 +310,7 @@ impl LogBuffer {
             if self.live.receiver_count() > 0 {
                 let _ = self.live.send(Bytes::copy_from_slice(&lines));
             }
-            let mut pending = self.pending();
+            let mut pending = self.pending.lock();
             pending.module.left_out.subtract(module);
             pending.refused.left_out.subtract(refused);
         }

@@ -13,13 +13,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use lightcone_host::{ConsoleLevel, ConsoleRecord, ConsoleSink};
-use lightcone_storage::{has_log_files, log_tail, DiskReserve};
+use lightcone_storage::{has_log_files, log_tail, DiskReserve, LogBounds};
 use lightcone_types::{cut, cut_name, Timestamp};
 use tokio::sync::broadcast;
 
-use self::buffer::{host_record, Author, LogBuffer, HOST};
+use self::buffer::{host_record, Author, Bounds, LogBuffer, HOST};
+use crate::options::DatabaseOptions;
 
-pub(crate) use self::buffer::Bounds;
 pub use self::buffer::{ModuleLogMetrics, LIVE_RECORDS_MAX};
 
 /// The most of a text that the host itself logs: an error of a reducer, arguments that do not fit.
@@ -27,7 +27,7 @@ const MESSAGE_BYTES_MAX: usize = 64 << 10;
 /// The same of a call that did not reach the module.
 const REFUSED_MESSAGE_BYTES_MAX: usize = 1 << 10;
 /// Their directory in that of the database.
-pub(crate) const MODULE_LOGS: &str = "module_logs";
+const MODULE_LOGS: &str = "module_logs";
 
 /// The log of one database's module.
 pub struct ModuleLog {
@@ -35,16 +35,35 @@ pub struct ModuleLog {
 }
 
 impl ModuleLog {
-    pub(crate) fn new(directory: PathBuf, bounds: Bounds, disk: Arc<DiskReserve>) -> ModuleLog {
+    fn new(directory: PathBuf, bounds: Bounds, disk: Arc<DiskReserve>) -> ModuleLog {
         let buffer = Arc::new(LogBuffer::new(directory, bounds, disk));
         thread::opened(&buffer);
         ModuleLog { buffer }
     }
 
+    /// That of a database.
+    pub(crate) fn of(options: &DatabaseOptions) -> ModuleLog {
+        let limits = &options.limits;
+        let bounds = Bounds {
+            files: LogBounds {
+                bytes_max: limits.module_log_bytes_max,
+                file_bytes_max: limits.module_log_file_bytes_max,
+                days_max: Some(limits.module_log_days_max),
+            },
+            records_per_second: limits.module_log_records_per_second,
+            bytes_per_second: limits.module_log_bytes_per_second,
+        };
+        ModuleLog::new(
+            options.directory.join(MODULE_LOGS),
+            bounds,
+            options.disk.clone(),
+        )
+    }
+
     /// The last `num_lines` lines (at least one; all if none) of today, or of the newest day there is.
     pub fn tail(&self, num_lines: Option<u32>) -> Vec<u8> {
         self.flush();
-        let directory = self.buffer.files().log.directory().to_owned();
+        let directory = self.buffer.files.lock().log.directory().to_owned();
         log_tail(&directory, num_lines)
     }
 
@@ -120,7 +139,6 @@ impl ConsoleSink for ModuleLog {
 mod tests {
     use super::buffer::{LeftOut, BURST_SECONDS};
     use super::*;
-    use lightcone_storage::LogBounds;
     use std::time::Duration;
 
     fn log(directory: &Path, bytes_max: u64, bytes_per_second: u64) -> ModuleLog {
@@ -245,7 +263,10 @@ mod tests {
         });
         assert_eq!(counts.sum::<usize>() + of_calls, 20_000);
         // The module has all of its own allowance.
-        assert_eq!(log.buffer.pending().module.left_out, LeftOut::default());
+        assert_eq!(
+            log.buffer.pending.lock().module.left_out,
+            LeftOut::default()
+        );
         assert_eq!(self::text(&log), text);
     }
 
@@ -327,7 +348,7 @@ mod tests {
         let log = ModuleLog::new(dir.path().join("logs"), bounds, Arc::new(full));
         log.info("this cannot be read");
         assert!(log.tail(None).is_empty());
-        let left_out = log.buffer.pending().module.left_out;
+        let left_out = log.buffer.pending.lock().module.left_out;
         assert_eq!(left_out.records, 1);
     }
 

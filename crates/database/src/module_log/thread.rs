@@ -123,7 +123,7 @@ impl OpenLogs {
     pub(super) fn visit(logs: &[Weak<LogBuffer>], is_believed: bool) {
         let logs = logs.iter().filter(|_| is_believed);
         for log in logs.filter_map(Weak::upgrade) {
-            log.files().remove_days();
+            log.files.lock().remove_days();
         }
     }
 }

@@ -52,7 +52,6 @@ fn creating_transaction(
             log.info(text);
         }
     };
-    let other = |error: lightcone_engine::DatastoreError| Error::Other(error.to_string());
     let mut instance = program.loaded.instantiate(HostEnv::new(config.clone()))?;
     let mut datastore = Datastore::new();
     options.configure(&mut datastore);
@@ -62,28 +61,24 @@ fn creating_transaction(
     for table in &program.def.tables {
         say(&format!("Creating table `{}`", table.name));
     }
-    datastore.create_tables(&program.def).map_err(other)?;
+    datastore.create_tables(&program.def)?;
     let mut views: Vec<&str> = program.def.views.iter().map(|view| &*view.name).collect();
     views.sort_unstable();
     for view in views {
         say(&format!("Creating table for view `{view}`"));
     }
-    datastore.create_views(&program.def).map_err(other)?;
+    datastore.create_views(&program.def)?;
     for (table, sql) in rules::checked(&datastore, &program.def, options.owner)? {
         say(&format!("Creating row level security `{sql}`"));
-        datastore
-            .put_row_level_security(table, &sql)
-            .map_err(other)?;
+        datastore.put_row_level_security(table, &sql)?;
     }
-    datastore
-        .set_module_record(&module_record(options, program))
-        .map_err(other)?;
+    datastore.set_module_record(&module_record(options, program))?;
     if let Some(init) = program.def.init {
         say("Invoking `init` reducer");
         run_init(options, program, init, instance.as_mut(), &mut datastore)?;
     }
     let mut output = CommitOutput::default();
-    seal(&mut datastore, &mut output, &*options.commons.environment).map_err(other)?;
+    seal(&mut datastore, &mut output, &*options.commons.environment)?;
     datastore.finish(&mut output);
     Ok(Initialized {
         datastore,

@@ -3,32 +3,30 @@
 use std::any::Any;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::mpsc::{sync_channel, Receiver, SyncSender};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use lightcone_engine::{Datastore, ST_CLIENT_ID, ST_CONNECTION_CREDENTIALS_ID};
-use lightcone_host::{InstanceAccounts, ModuleInstance};
-use lightcone_log::{CommitEvent, Log, LogWriter, LogWriterOptions, THREAD_NAME};
+use lightcone_host::ModuleInstance;
+use lightcone_log::{CommitEvent, Log, LogError, LogWriter, LogWriterOptions, THREAD_NAME};
 use lightcone_types::{ConnectionId, Identity, Reader};
+use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
-use crate::backfill::Resumed;
-use crate::catalog::CatalogView;
+use crate::backfill::{Failure, Resumed};
 use crate::courier::Ready;
 use crate::error::Error;
 use crate::events::{Batch, FanoutItem};
-use crate::fanout::{Fanout, QUEUE_BATCHES_MAX};
+use crate::fanout::{self, Fanout, QUEUE_BATCHES_MAX};
 use crate::guest::Guest;
 use crate::handle::DatabaseHandle;
-use crate::held::Held;
 use crate::inbox::Inbox;
-use crate::metrics::{Metrics, ModuleCounters, Replayed, SeriesMax};
+use crate::metrics::{Metrics, Replayed};
 use crate::module::{Module, Program};
-use crate::module_log::ModuleLog;
-use crate::options::{DatabaseOptions, WRITER_STACK_EXTRA_BYTES};
-use crate::procedures::ImmediateQueue;
-use crate::shared::Shared;
-use crate::status::{Durable, FAILED_TEXT};
+use crate::options::WRITER_STACK_EXTRA_BYTES;
+use crate::peer::ClientId;
+use crate::shared::{Ground, Shared};
+use crate::status::FAILED_TEXT;
 use crate::writer::{Writer, WriterState};
 
 /// Batches kept for reuse between the writer and fan-out.
@@ -37,16 +35,12 @@ const FANOUT_STACK_BYTES: usize = 2 << 20;
 const LOG_STACK_BYTES: usize = 2 << 20;
 /// So many connections get their messages from the log's thread itself: waking a network thread costs it as much as writing.
 const DELIVERED_BY_LOG_MAX: usize = 2;
-/// So long a database that has failed waits for its log before it counts as ended: a snapshot is given up before its next page.
+/// So long a database that has failed waits for a snapshot to end, before it gives its log back.
 const LOG_GIVEN_BACK_MAX: Duration = Duration::from_secs(20);
 
 /// What the threads of a database start with.
 pub(super) struct Opened {
-    pub options: DatabaseOptions,
-    pub log: Arc<ModuleLog>,
-    pub immediate: Arc<ImmediateQueue>,
-    /// What its instances count as.
-    pub instances: InstanceAccounts,
+    pub ground: Ground,
     pub program: Program,
     pub datastore: Datastore,
     pub instance: Box<dyn ModuleInstance>,
@@ -54,17 +48,14 @@ pub(super) struct Opened {
     /// Of the log.
     pub replayed: Replayed,
     /// The program of a backfill that goes on, or why there is none.
-    pub resumed: Option<Result<Resumed, String>>,
+    pub resumed: Option<Result<Resumed, Failure>>,
 }
 
 /// # Errors
 /// The system has no threads for it. Those that were started end, and the log is given back.
 pub(super) fn start(opened: Opened) -> Result<DatabaseHandle, Error> {
     let Opened {
-        options,
-        log,
-        immediate,
-        instances,
+        ground,
         program,
         datastore,
         instance,
@@ -74,18 +65,14 @@ pub(super) fn start(opened: Opened) -> Result<DatabaseHandle, Error> {
     } = opened;
     let backfilled = datastore.backfilled();
     let next_offset = durable.tail().next_offset;
-    let catalog = CatalogView::new(&datastore, &program.def);
-    let series_max = SeriesMax::of(&options.limits);
-    let counters = ModuleCounters::new(&program.def, &datastore, None, series_max);
-    let module = Arc::new(Module::new(0, 0, program, catalog, counters));
+    let limits = &ground.options.limits;
+    let module = Arc::new(Module::new(program, &datastore, None, false, limits));
     let (items, inbox) = mpsc::unbounded_channel();
-    let senders = Inbox::new(&options.limits, items);
+    let senders = Inbox::new(limits, items);
     let shared = Arc::new(Shared::new(
-        options,
-        log,
-        immediate,
-        instances,
+        ground,
         senders,
+        next_offset,
         module.clone(),
         Metrics::new(replayed),
     ));
@@ -97,9 +84,10 @@ pub(super) fn start(opened: Opened) -> Result<DatabaseHandle, Error> {
     }
     let (fanout, fanout_inbox) = sync_channel(QUEUE_BATCHES_MAX);
     let (used_sender, used_batches) = sync_channel(SPARE_BATCHES);
-    let held = Arc::new(Held::new(next_offset));
-    start_fanout(&shared, fanout_inbox, used_sender, held.clone())?;
-    let committer = start_log(&shared, durable, held.clone(), fanout.clone())?;
+    let fanout_stats = shared.status.fanout.clone();
+    let fanout_machine = Arc::new(Mutex::new(Fanout::new(shared.outbox.clone(), fanout_stats)));
+    start_fanout(&shared, &fanout_machine, fanout_inbox, used_sender)?;
+    let committer = start_log(&shared, durable, fanout.clone())?;
     let writer = Writer {
         shared: shared.clone(),
         inbox,
@@ -108,8 +96,8 @@ pub(super) fn start(opened: Opened) -> Result<DatabaseHandle, Error> {
         module,
         committer,
         fanout,
+        fanout_machine,
         used_batches,
-        held,
         next_offset,
         submitted_offset: next_offset,
         replayed_bytes: replayed.bytes,
@@ -122,22 +110,21 @@ pub(super) fn start(opened: Opened) -> Result<DatabaseHandle, Error> {
 
 fn start_fanout(
     shared: &Arc<Shared>,
+    fanout: &Arc<Mutex<Fanout>>,
     inbox: Receiver<FanoutItem>,
     used_batches: SyncSender<Box<Batch>>,
-    held: Arc<Held>,
 ) -> Result<(), Error> {
-    let stats = shared.status.fanout.clone();
-    let mut fanout = Fanout::new(inbox, used_batches, held, stats);
-    let writer = Arc::downgrade(shared);
+    let (fanout, writer) = (fanout.clone(), Arc::downgrade(shared));
     spawn(shared, "fan-out", FANOUT_STACK_BYTES, move || {
-        let Err(panic) = catch_unwind(AssertUnwindSafe(|| fanout.run())) else {
+        let run = || fanout::run(&fanout, &inbox, &used_batches);
+        let Err(panic) = catch_unwind(AssertUnwindSafe(run)) else {
             return;
         };
         tracing::error!(
             panic = panic_text(&panic),
             "fan-out failed; the database stops [LC0308]"
         );
-        fanout.cut_all();
+        fanout.lock().cut_all();
         // It may wait for requests, and would take some more before it noticed.
         if let Some(shared) = writer.upgrade() {
             shared.fail();
@@ -148,28 +135,24 @@ fn start_fanout(
 fn start_log(
     shared: &Arc<Shared>,
     durable: Box<dyn Log>,
-    held: Arc<Held>,
     fanout: SyncSender<FanoutItem>,
 ) -> Result<Arc<LogWriter>, Error> {
     let options = LogWriterOptions {
         queue_bytes_max: shared.options.limits.log_queue_bytes_max,
         ..LogWriterOptions::default()
     };
-    let next_offset = durable.tail().durable_offset;
-    let set = |durable: &mut Durable| durable.next_offset = next_offset;
-    shared.status.durable.send_modify(set);
-    let database = Arc::downgrade(shared);
+    let (outbox, database) = (shared.outbox.clone(), Arc::downgrade(shared));
     let (mut due, mut ready) = (Vec::new(), Ready::default());
     let on_event = move |event: CommitEvent| {
-        if let Some(shared) = database.upgrade() {
-            notice(&shared, &event);
-        }
         match event {
             CommitEvent::Committed { next_offset } => {
-                held.release(next_offset, &mut due, &mut ready)
+                outbox.release(next_offset, &mut due, &mut ready)
             }
             CommitEvent::Poisoned { error } => {
-                held.give_up(&error, &mut ready);
+                if let Some(shared) = database.upgrade() {
+                    log_failed(&shared, &error);
+                }
+                outbox.give_up(&error, &mut ready);
                 // Fan-out ends after the log.
                 let _ = fanout.send(FanoutItem::Poisoned(error));
             }
@@ -184,40 +167,26 @@ fn start_log(
     let committer = LogWriter::start(durable, options, Box::new(on_event), start);
     started?;
     let committer = Arc::new(committer);
-    let reader = committer.clone();
-    let feed = committer.feed().clone();
-    shared
-        .status
-        .set_log(feed, Arc::new(move || reader.stats()));
+    shared.status.set_log(committer.clone());
     Ok(committer)
 }
 
-/// Calls that wait hear what is durable. A log that fails makes the database read-only, or ends it if it is a bug.
-fn notice(shared: &Shared, event: &CommitEvent) {
-    let status = &shared.status;
-    match event {
-        CommitEvent::Committed { next_offset } => {
-            let set = |durable: &mut Durable| durable.next_offset = *next_offset;
-            status.durable.send_modify(set);
-        }
-        CommitEvent::Poisoned { error } => {
-            if error.is_bug() {
-                tracing::error!(database = %shared.options.identity, %error, "the log's thread failed; the database stops [LC0308]");
-                shared.fail();
-            } else {
-                status.set_read_only(error);
-            }
-            let reason = status.read_only().unwrap_or_else(|| FAILED_TEXT.to_owned());
-            let set = |durable: &mut Durable| durable.failed = Some(reason.into());
-            status.durable.send_modify(set);
-        }
-        CommitEvent::TrimFailed { .. } => {}
+/// The database is read-only from now on, or ends if it is a bug.
+fn log_failed(shared: &Shared, error: &LogError) {
+    if error.is_bug() {
+        tracing::error!(database = %shared.options.identity, %error, "the log's thread failed; the database stops [LC0308]");
+        shared.fail();
+    } else {
+        shared.status.set_read_only(error);
     }
 }
 
-fn start_writer(mut writer: Writer, resumed: Option<Result<Resumed, String>>) -> Result<(), Error> {
+fn start_writer(
+    mut writer: Writer,
+    resumed: Option<Result<Resumed, Failure>>,
+) -> Result<(), Error> {
     let (shared, fanout) = (writer.shared.clone(), writer.fanout.clone());
-    let committer = Arc::downgrade(&writer.committer);
+    let committer = writer.committer.clone();
     let failed = shared.clone();
     let stack_bytes = shared.options.limits.host.stack_bytes_max + WRITER_STACK_EXTRA_BYTES;
     spawn(&shared, "writer", stack_bytes, move || {
@@ -225,8 +194,8 @@ fn start_writer(mut writer: Writer, resumed: Option<Result<Resumed, String>>) ->
             writer.guest.instance.prepare();
             // From here on every transaction counts.
             writer.resume_backfill(resumed);
-            for (identity, connection_id) in clients_of(&writer.datastore) {
-                writer.disconnect(identity, connection_id);
+            for client in clients_of(&writer.datastore) {
+                writer.disconnect(client);
                 writer.end_full_round();
             }
             writer.end_round();
@@ -236,7 +205,6 @@ fn start_writer(mut writer: Writer, resumed: Option<Result<Resumed, String>>) ->
         if let Err(panic) = catch_unwind(AssertUnwindSafe(run)) {
             tracing::error!(database = %failed.options.identity, panic = panic_text(&panic), "the writer failed; the database stops [LC0308]");
             failed.close();
-            failed.status.forget_log();
             failed.snapshots.cancel();
             failed.procedures.stop();
             let (done, _) = tokio::sync::oneshot::channel();
@@ -245,22 +213,17 @@ fn start_writer(mut writer: Writer, resumed: Option<Result<Resumed, String>>) ->
                 reason: FAILED_TEXT.to_owned(),
                 done,
             });
-            wait_for_log(&failed, &committer);
+            // It is given up before its next page.
+            let no_snapshot = failed.snapshots.hold_within(LOG_GIVEN_BACK_MAX);
+            if no_snapshot.is_none() {
+                tracing::error!(database = %failed.options.identity, "a snapshot that is being written does not end; the database opens again when it has");
+                failed.status.set_ended();
+            }
+            let _no_snapshot = no_snapshot.unwrap_or_else(|| failed.snapshots.hold());
+            drop(committer.shutdown());
         }
         failed.status.set_ended();
     })
-}
-
-/// Waits until no thread has the log of a writer that is gone: a snapshot that was being written keeps it, until it has given up.
-fn wait_for_log(shared: &Shared, committer: &Weak<LogWriter>) {
-    let deadline = shared.environment().instant() + LOG_GIVEN_BACK_MAX;
-    while committer.strong_count() > 0 {
-        if shared.environment().instant() >= deadline {
-            tracing::error!(database = %shared.options.identity, "a snapshot that is being written does not end; the database opens again when it has");
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 fn panic_text(panic: &Box<dyn Any + Send>) -> &str {
@@ -283,26 +246,22 @@ fn spawn(
 
 /// Who has a row as a client: after a start, those whose disconnect a crash prevented. Credentials without client are removed with
 /// them.
-pub(crate) fn clients_of(datastore: &Datastore) -> Vec<(Identity, ConnectionId)> {
+pub(crate) fn clients_of(datastore: &Datastore) -> Vec<ClientId> {
     let mut clients = Vec::new();
     let table = datastore.table(ST_CLIENT_ID).expect("system tables exist");
     table.rows().for_each(|_, row| {
         let reader = &mut Reader::new(row);
-        let identity: [u8; 32] = reader
-            .read_slice(32)
-            .ok()
-            .and_then(|bytes| bytes.try_into().ok())
-            .unwrap_or_default();
-        let connection: [u8; 16] = reader
-            .read_slice(16)
-            .ok()
-            .and_then(|bytes| bytes.try_into().ok())
-            .unwrap_or_default();
-        clients.push((
-            Identity::from_le_bytes(identity),
-            ConnectionId::from_le_bytes(connection),
-        ));
+        clients.push(ClientId {
+            identity: Identity::from_le_bytes(read_id(reader)),
+            connection_id: ConnectionId::from_le_bytes(read_id(reader)),
+        });
     });
     debug_assert!(datastore.table(ST_CONNECTION_CREDENTIALS_ID).is_some());
     clients
+}
+
+fn read_id<const BYTES: usize>(reader: &mut Reader<'_>) -> [u8; BYTES] {
+    let bytes = reader.read_slice(BYTES).ok();
+    let id = bytes.and_then(|bytes| bytes.try_into().ok());
+    id.unwrap_or([0; BYTES])
 }

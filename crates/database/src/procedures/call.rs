@@ -6,23 +6,36 @@ use bytes::Bytes;
 use lightcone_engine::ScheduleAt;
 use lightcone_host::{ProcedureCall, ProcedureOutcome, ProcedureResult, ReducerCall};
 use lightcone_types::{ConnectionId, Identity, Timestamp};
-use tokio::sync::oneshot;
 
 use super::Control;
 use crate::calls::{CallError, CallOutcome, HandlerAnswer};
-use crate::inbox_capacity::InboxPermit;
+use crate::metrics::FunctionKind;
 use crate::module::{Function, Module};
-use crate::peer::ConnectionNumber;
+use crate::peer::{ClientId, ConnectionNumber};
+use crate::replies::Waiter;
 use crate::trace::TraceContext;
 
 /// For whom a function of the module is called, and when.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Origin {
-    pub identity: Identity,
-    pub connection_id: ConnectionId,
+    pub client: ClientId,
     pub timestamp: Timestamp,
     /// The call is traced.
     pub trace: Option<TraceContext>,
+}
+
+impl Origin {
+    /// Of a call that no client has made.
+    pub fn without_client(identity: Identity, timestamp: Timestamp) -> Origin {
+        Origin {
+            client: ClientId {
+                identity,
+                connection_id: ConnectionId(0),
+            },
+            timestamp,
+            trace: None,
+        }
+    }
 }
 
 /// A call of a procedure or handler.
@@ -44,14 +57,8 @@ pub(crate) enum ReplyTo {
         request_id: u32,
     },
     /// The caller's rows go when the call has ended.
-    Http {
-        permit: Option<InboxPermit>,
-        reply: oneshot::Sender<Result<CallOutcome, CallError>>,
-    },
-    Handler {
-        permit: Option<InboxPermit>,
-        reply: oneshot::Sender<Result<HandlerAnswer, CallError>>,
-    },
+    Http(Waiter<Result<CallOutcome, CallError>>),
+    Handler(Waiter<Result<HandlerAnswer, CallError>>),
     /// A row of a schedule table, by the number of its call: an update may move it to another table meanwhile.
     Schedule {
         number: u64,
@@ -64,18 +71,18 @@ pub(crate) enum ReplyTo {
 impl ReplyTo {
     /// The call is in the inbox no longer.
     pub fn leave_inbox(&mut self) {
-        if let ReplyTo::Http { permit, .. } | ReplyTo::Handler { permit, .. } = self {
-            *permit = None;
+        match self {
+            ReplyTo::Http(waiter) => waiter.leave_inbox(),
+            ReplyTo::Handler(waiter) => waiter.leave_inbox(),
+            ReplyTo::Client { .. } | ReplyTo::Schedule { .. } | ReplyTo::None => {}
         }
     }
 }
 
 /// A call that has ended.
 pub(crate) struct Ended {
-    pub module: Arc<Module>,
-    pub function: Function,
-    pub origin: Origin,
-    pub reply_to: ReplyTo,
+    /// Without what it was called with.
+    pub job: Job,
     pub control: Arc<Control>,
     pub outcome: ProcedureOutcome<ProcedureResult>,
 }
@@ -87,33 +94,29 @@ impl Job {
     }
 
     pub fn call(&self) -> ProcedureCall<'_> {
-        let (id, name, body) = match self.function {
-            Function::Procedure(id) => (id, &self.module.procedure_names[id as usize], None),
-            Function::Handler(id) => {
-                let name = &self.module.http_handler_names[id as usize];
-                (id, name, Some(&*self.body))
-            }
-        };
+        let is_handler = self.function.kind == FunctionKind::HttpHandler;
         ProcedureCall {
             call: ReducerCall {
-                id,
-                name,
-                sender: self.origin.identity,
-                connection_id: self.origin.connection_id,
+                id: self.function.id,
+                name: &self.module.function(self.function).name,
+                sender: self.origin.client.identity,
+                connection_id: self.origin.client.connection_id,
                 timestamp: self.origin.timestamp,
                 args: &self.args,
             },
-            body,
+            body: is_handler.then_some(&*self.body),
         }
     }
 
     pub fn ended(self, control: Arc<Control>, outcome: ProcedureOutcome<ProcedureResult>) -> Ended {
+        let job = Job {
+            args: Vec::new(),
+            body: Bytes::new(),
+            ..self
+        };
         Ended {
+            job,
             control,
-            module: self.module,
-            function: self.function,
-            origin: self.origin,
-            reply_to: self.reply_to,
             outcome,
         }
     }

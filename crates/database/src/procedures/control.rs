@@ -1,9 +1,11 @@
 //! Ending a call from outside.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use lightcone_engine::DatastoreError;
 use lightcone_host::{Interrupt, InterruptReason};
 use lightcone_log::LogOffset;
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 /// What ends one call, wherever it is: computing, waiting, or not yet begun.
@@ -33,18 +35,18 @@ struct Settled {
 impl Control {
     /// The call has seen all transactions before this one.
     pub fn saw(&self, next_offset: LogOffset) {
-        let mut settled = self.settled_now();
+        let mut settled = self.settled.lock();
         settled.rests_on = settled.rests_on.max(next_offset);
     }
 
     /// A transaction of the call with so many bytes of changes is committed, and comes before this one, or why it is not.
-    pub fn committed(&self, outcome: Result<LogOffset, String>, bytes: usize) {
-        let mut settled = self.settled_now();
+    pub fn committed(&self, outcome: Result<LogOffset, DatastoreError>, bytes: usize) {
+        let mut settled = self.settled.lock();
         settled.commits += 1;
         settled.committed_bytes += bytes;
         match outcome {
             Ok(next_offset) => settled.rests_on = settled.rests_on.max(next_offset),
-            Err(reason) => settled.refused = Some(reason.into()),
+            Err(error) => settled.refused = Some(error.to_string().into()),
         }
         drop(settled);
         self.wake.notify_waiters();
@@ -56,7 +58,7 @@ impl Control {
     /// One was refused; the call is to end.
     pub async fn settled(&self, commits: u64) -> Result<LogOffset, Arc<str>> {
         let done = || {
-            let settled = self.settled_now();
+            let settled = self.settled.lock();
             (settled.commits >= commits).then(|| match &settled.refused {
                 None => Ok(settled.rests_on),
                 Some(reason) => Err(reason.clone()),
@@ -67,18 +69,18 @@ impl Control {
 
     /// Why a transaction that the call has given back is not committed, if the writer has refused one.
     pub fn refused(&self) -> Option<Arc<str>> {
-        self.settled_now().refused.clone()
+        self.settled.lock().refused.clone()
     }
 
     /// How much its transactions have changed so far.
     pub fn committed_bytes(&self) -> usize {
-        self.settled_now().committed_bytes
+        self.settled.lock().committed_bytes
     }
 
     /// Ends the call; the first reason stays.
     pub fn end(&self, reason: InterruptReason) {
         self.reason.set(reason);
-        if let Some(instance) = &*self.instance() {
+        if let Some(instance) = &*self.instance.lock() {
             instance.set(reason);
         }
         self.wake.notify_waiters();
@@ -111,7 +113,7 @@ impl Control {
     /// The call runs in an instance now.
     pub fn attach(&self, interrupt: Arc<Interrupt>) {
         interrupt.clear();
-        let mut instance = self.instance();
+        let mut instance = self.instance.lock();
         if let Some(reason) = self.reason() {
             interrupt.set(reason);
         }
@@ -120,14 +122,6 @@ impl Control {
 
     /// It does not any more.
     pub fn detach(&self) {
-        *self.instance() = None;
-    }
-
-    fn settled_now(&self) -> MutexGuard<'_, Settled> {
-        self.settled.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn instance(&self) -> MutexGuard<'_, Option<Arc<Interrupt>>> {
-        self.instance.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.instance.lock() = None;
     }
 }

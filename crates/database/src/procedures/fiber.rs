@@ -4,19 +4,23 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-use super::{Control, Ended, LeaseRequest, Pace};
+use super::{Control, Ended, LeaseRequest};
+use crate::metrics::FunctionCounters;
+use crate::pace::Pace;
 
 /// A call from its turn to its end.
 pub(crate) struct Fiber {
     pub(super) running: Pin<Box<dyn Future<Output = Ended> + Send>>,
     pub(super) asks: Asks,
     pub(super) control: Arc<Control>,
-    pub(super) pace: Arc<Pace>,
+    /// Of its function.
+    pub counters: Arc<FunctionCounters>,
 }
 
 /// What a fiber wants that was suspended. Without it, it gives others their turn.
@@ -34,12 +38,11 @@ pub(super) struct Asks(Arc<Mutex<Option<FiberRequest>>>);
 
 impl Asks {
     pub fn set(&self, asked: FiberRequest) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(asked);
+        *self.0.lock() = Some(asked);
     }
 
     pub fn take(&self) -> Option<FiberRequest> {
-        let mut asked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        asked.take()
+        self.0.lock().take()
     }
 }
 
@@ -65,7 +68,7 @@ impl Fiber {
         &self.control
     }
 
-    pub fn pace(&self) -> Arc<Pace> {
-        self.pace.clone()
+    pub fn pace(&self) -> &Pace {
+        &self.counters.pace
     }
 }

@@ -1,11 +1,12 @@
 //! Calls that a module asks for outside of any transaction (spec 03 §8.9). They wait here until the writer comes to them.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use lightcone_host::{HostTrap, ImmediateCalls, LimitKind};
+use parking_lot::Mutex;
 
-use crate::inbox::{Inbox, Notice};
+use crate::inbox::{Inbox, Input};
 use crate::options::Limits;
 
 /// The calls of one database that wait.
@@ -37,14 +38,14 @@ impl ImmediateQueue {
     pub fn connect(&self, inbox: &Arc<Inbox>) {
         // There is one inbox.
         let _ = self.inbox.set(Arc::downgrade(inbox));
-        if !self.waiting().calls.is_empty() {
+        if !self.waiting.lock().calls.is_empty() {
             self.tell();
         }
     }
 
     /// What has waited for longest, with its arguments.
     pub fn take(&self) -> Option<(String, Vec<u8>)> {
-        let mut waiting = self.waiting();
+        let mut waiting = self.waiting.lock();
         let (name, args) = waiting.calls.pop_front()?;
         waiting.bytes -= name.len() + args.len();
         Some((name, args))
@@ -52,7 +53,7 @@ impl ImmediateQueue {
 
     /// The writer comes back to what still waits when it has looked at its inbox.
     pub fn go_on_later(&self) {
-        if !self.waiting().calls.is_empty() {
+        if !self.waiting.lock().calls.is_empty() {
             self.tell();
         }
     }
@@ -60,18 +61,14 @@ impl ImmediateQueue {
     fn tell(&self) {
         if let Some(inbox) = self.inbox.get().and_then(Weak::upgrade) {
             // A database that has stopped calls nothing.
-            let _ = inbox.notice(Notice::ImmediateCalls);
+            let _ = inbox.send(Input::ImmediateCalls);
         }
-    }
-
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl ImmediateCalls for ImmediateQueue {
     fn schedule(&self, name: &str, args: &[u8]) -> Result<(), HostTrap> {
-        let mut waiting = self.waiting();
+        let mut waiting = self.waiting.lock();
         let bytes = waiting.bytes + name.len() + args.len();
         if waiting.calls.len() >= self.calls_max || bytes > self.bytes_max {
             return Err(HostTrap::Limit {

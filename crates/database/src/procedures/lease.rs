@@ -1,12 +1,14 @@
 //! The tables on loan: for one transaction of a call.
 
 use std::sync::mpsc::{sync_channel, Receiver, SyncSender};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use lightcone_engine::Datastore;
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use super::Control;
+use crate::error::Refusal;
 
 /// The tables. The writer has them back when this goes, whatever happens to the call.
 pub(crate) struct Lease {
@@ -80,7 +82,7 @@ impl Loans {
 }
 
 /// Where the writer puts the tables that were asked for, or why there are none. Empty: the database has stopped.
-pub(super) type LeaseSlot = Arc<Mutex<Option<Result<Lease, String>>>>;
+pub(super) type LeaseSlot = Arc<Mutex<Option<Result<Lease, Refusal>>>>;
 
 /// Why a call of a replaced program gets no tables any more.
 pub(crate) const TABLES_CHANGED_TEXT: &str = "the module was updated while the call was under way, and tables were changed, which its code does not know: what it committed before stays, and it was ended [LC0233]";
@@ -97,8 +99,8 @@ pub(crate) struct LeaseRequest {
 
 impl LeaseRequest {
     /// From here on the call alone has what it is granted: when it goes, the tables come back.
-    pub fn answer(self, granted: Result<Lease, String>) {
-        *self.slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(granted);
+    pub fn answer(self, granted: Result<Lease, Refusal>) {
+        *self.slot.lock() = Some(granted);
         drop(self.slot);
         // The call may be gone.
         let _ = self.ready.send(());

@@ -1,6 +1,6 @@
 //! The transactions of a call, which asks for the tables for each of them.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use lightcone_host::{
     Ask, HostTrap, HttpAnswer, OpenTransaction, Transactions, Waiting, HTTP_DISABLED_TEXT,
@@ -11,7 +11,7 @@ use tokio::sync::{oneshot, OwnedSemaphorePermit};
 use super::fiber::{Asks, FiberRequest};
 use super::lease::{Lease, LeaseSlot};
 use super::{Control, Job, LeaseRequest, Waits};
-use crate::inbox::Notice;
+use crate::inbox::Input;
 use crate::shared::Shared;
 
 /// The transactions of a call.
@@ -58,7 +58,7 @@ impl LeasedTransactions {
             Some(asks) => asks.set(FiberRequest::Tables(request)),
             None => {
                 // If the database has stopped, the sender is dropped, and the slot stays empty.
-                let _ = self.shared.inbox.notice(Notice::Lease(request));
+                let _ = self.shared.inbox.send(Input::Lease(request));
             }
         }
         waiting
@@ -112,10 +112,8 @@ impl Transactions for LeasedTransactions {
     }
 
     fn begin(&mut self) -> Result<OpenTransaction<'_>, HostTrap> {
-        let mut slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
-        let granted = slot.take().ok_or(HostTrap::Stopping)?;
-        drop(slot);
-        let lease = granted.map_err(|reason| HostTrap::Datastore(reason.into()))?;
+        let granted = self.slot.lock().take().ok_or(HostTrap::Stopping)?;
+        let lease = granted.map_err(|refusal| HostTrap::Datastore(refusal.0.into()))?;
         // The writer has done the one before by now.
         self.not_refused()?;
         let lease = self.lease.insert(lease);

@@ -6,7 +6,7 @@
 //! longer than a limit. What commits is the writer, so that log and subscribers see transactions of procedures as they see all others.
 //!
 //! A call in WebAssembly also begins on the writer if nothing has to be made for it, and stays there until it waits or has computed
-//! for a tick or two: a brief one costs no change of threads ([`Pace`]).
+//! for a tick or two: a brief one costs no change of threads ([`Pace`](crate::pace::Pace)).
 
 mod call;
 mod control;
@@ -14,7 +14,6 @@ mod fiber;
 mod immediate;
 mod lease;
 mod leased_transactions;
-mod pace;
 mod tasks;
 mod thread_queue;
 mod threads;
@@ -33,7 +32,6 @@ pub(crate) use control::Control;
 pub(crate) use fiber::{Body, Fiber, FiberRequest};
 pub(crate) use immediate::ImmediateQueue;
 pub(crate) use lease::{LeaseRequest, Loans, Returned, TABLES_CHANGED_TEXT};
-pub(crate) use pace::Pace;
 pub(crate) use tasks::go_on_beside;
 pub(crate) use under_way::{Full, Procedures};
 

@@ -11,7 +11,8 @@ use super::fiber::{Asks, Body, Fiber, FiberRequest};
 use super::leased_transactions::LeasedTransactions;
 use super::under_way::UnderWay;
 use super::Ended;
-use crate::inbox::Notice;
+use crate::error::Refusal;
+use crate::inbox::Input;
 use crate::shared::Shared;
 
 /// What a call needs to compute.
@@ -22,13 +23,13 @@ pub(super) fn start(shared: &Arc<Shared>, under_way: UnderWay) -> Option<Fiber> 
     let place = place_at_once(shared, &under_way);
     let begins_here = place.is_some();
     let job = under_way.job();
-    let pace = job.module.pace(job.function).clone();
+    let counters = job.module.function(job.function).counters.clone();
     let (asks, control) = (Asks::default(), under_way.control.clone());
     let fiber = Fiber {
         running: Box::pin(run(shared.clone(), under_way, place, asks.clone())),
         asks,
         control,
-        pace,
+        counters,
     };
     if begins_here {
         return Some(fiber);
@@ -50,14 +51,14 @@ pub(crate) fn go_on_beside(mut fiber: Fiber, shared: &Arc<Shared>) {
         })
         .await;
         let notice = match suspended {
-            Ok(ended) => Notice::ProcedureEnded(Box::new(ended)),
-            Err(request) => Notice::Body(Box::new(Body {
+            Ok(ended) => Input::ProcedureEnded(Box::new(ended)),
+            Err(request) => Input::Body(Box::new(Body {
                 fiber,
                 request: *request,
             })),
         };
         // A database that has stopped answers no call: those who wait hear that it is gone.
-        let _ = to.inbox.notice(notice);
+        let _ = to.inbox.send(notice);
     };
     shared.environment().spawn_task(Box::pin(task));
 }
@@ -65,7 +66,8 @@ pub(crate) fn go_on_beside(mut fiber: Fiber, shared: &Arc<Shared>) {
 /// What a brief call needs, if it need not wait for any of it.
 fn place_at_once(shared: &Shared, under_way: &UnderWay) -> Option<Place> {
     let (job, procedures) = (under_way.job(), &shared.procedures);
-    if !job.module.pace(job.function).begins_on_writer() {
+    let counters = &job.module.function(job.function).counters;
+    if !counters.pace.begins_on_writer() {
         return None;
     }
     let running = procedures.running.clone().try_acquire_owned().ok()?;
@@ -80,7 +82,7 @@ async fn run(shared: Arc<Shared>, under_way: UnderWay, place: Option<Place>, ask
     };
     let (running, mut instance) = match place {
         Ok(place) => place,
-        Err(message) => return under_way.end(ProcedureOutcome::Failed { message }),
+        Err(Refusal(message)) => return under_way.end(ProcedureOutcome::Failed { message }),
     };
     under_way.control.attach(instance.interrupt());
     let (job, control) = (under_way.job(), &under_way.control);
@@ -97,7 +99,7 @@ async fn run(shared: Arc<Shared>, under_way: UnderWay, place: Option<Place>, ask
     under_way.end(outcome)
 }
 
-async fn wait_for_place(shared: &Shared, under_way: &UnderWay) -> Result<Place, String> {
+async fn wait_for_place(shared: &Shared, under_way: &UnderWay) -> Result<Place, Refusal> {
     let procedures = &shared.procedures;
     let running = tokio::select! {
         running = procedures.running.clone().acquire_owned() => running.ok(),
@@ -106,7 +108,9 @@ async fn wait_for_place(shared: &Shared, under_way: &UnderWay) -> Result<Place, 
     let Some(running) = running else {
         let reason = under_way.control.reason();
         let reason = reason.unwrap_or(InterruptReason::Stopping);
-        return Err(reason.trap(&shared.options.limits.host).to_string());
+        return Err(Refusal(
+            reason.trap(&shared.options.limits.host).to_string(),
+        ));
     };
     let module = &under_way.job().module;
     if let Some(instance) = procedures.take_idle(module.version) {
@@ -114,9 +118,7 @@ async fn wait_for_place(shared: &Shared, under_way: &UnderWay) -> Result<Place, 
     }
     let env = HostEnv::new(shared.procedure_config());
     let made = module.program.loaded.instantiate_suspendable(env);
-    let made = made.ok_or("its engine runs no procedures beside the writer")?;
-    let instance = made
-        .await
-        .map_err(|error| format!("the module cannot be instantiated: {error}"))?;
+    let made = made.ok_or_else(|| "its engine runs no procedures beside the writer".to_owned())?;
+    let instance = made.await?;
     Ok((running, instance))
 }

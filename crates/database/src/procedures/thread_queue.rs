@@ -1,10 +1,11 @@
 //! A queue in front of a few threads: callers share the threads, and a caller with many calls leaves some for the others.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use lightcone_types::Identity;
+use parking_lot::{Condvar, Mutex};
 use rustc_hash::FxHashMap;
 
 /// A thread that has had no call for so long ends, and the memory of its isolate with it.
@@ -69,7 +70,7 @@ pub(super) struct Running<'q, C> {
 
 impl<C> Drop for Running<'_, C> {
     fn drop(&mut self) {
-        let mut state = self.queue.state();
+        let mut state = self.queue.state.lock();
         if let Some(running) = state.running.get_mut(&self.caller) {
             *running -= 1;
             if *running == 0 {
@@ -104,22 +105,17 @@ impl<C> ThreadQueue<C> {
 
     /// Who waits for a turn gets none.
     pub fn stop(&self) {
-        let waiting = {
-            let mut state = self.state();
-            state.stopped = true;
-            state.wake_all();
-            std::mem::take(&mut state.waiting)
-        };
+        let mut state = self.state.lock();
+        state.stopped = true;
+        state.wake_all();
+        let waiting = std::mem::take(&mut state.waiting);
+        drop(state);
         drop(waiting);
-    }
-
-    fn state(&self) -> MutexGuard<'_, State<C>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Queues a call. True: one more thread is to be started for it, or [`ThreadQueue::lose_thread`] to be called.
     pub fn push(&self, caller: Identity, call: C) -> bool {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.stopped {
             drop(state);
             drop(call);
@@ -136,7 +132,7 @@ impl<C> ThreadQueue<C> {
 
     /// A thread could not be started.
     pub fn lose_thread(&self) {
-        let lost = self.state().lose_thread();
+        let lost = self.state.lock().lose_thread();
         drop(lost);
     }
 
@@ -144,7 +140,7 @@ impl<C> ThreadQueue<C> {
     pub fn next(&self, bell: &Bell) -> Option<(C, Running<'_, C>)> {
         // A thread that is woken for nothing has no more time for that.
         let end = Instant::now() + IDLE;
-        let mut state = self.state();
+        let mut state = self.state.lock();
         loop {
             if let Some((caller, call)) = state.take(self.threads_max) {
                 let queue = self;
@@ -158,8 +154,7 @@ impl<C> ThreadQueue<C> {
             }
             state.idle += 1;
             state.asleep.push(bell.clone());
-            let woken = bell.wait_timeout(state, left);
-            state = woken.unwrap_or_else(PoisonError::into_inner).0;
+            bell.wait_for(&mut state, left);
             state.idle -= 1;
             state.asleep.retain(|asleep| !Arc::ptr_eq(asleep, bell));
         }

@@ -8,6 +8,7 @@ use lightcone_host::{HostEnv, ModuleInstance, ProcedureOutcome, ProcedureResult}
 use super::leased_transactions::LeasedTransactions;
 use super::thread_queue::{Bell, ThreadQueue};
 use super::under_way::UnderWay;
+use crate::error::Refusal;
 use crate::options::WRITER_STACK_EXTRA_BYTES;
 use crate::shared::Shared;
 
@@ -40,7 +41,7 @@ fn work(shared: &Arc<Shared>, queue: &ThreadQueue<UnderWay>) {
             drop(instance.take());
             match make(shared, &under_way) {
                 Ok(made) => instance = Some((version, made)),
-                Err(message) => {
+                Err(Refusal(message)) => {
                     under_way.end_and_tell(ProcedureOutcome::Failed { message });
                     continue;
                 }
@@ -69,16 +70,14 @@ fn run(
     }
     let (job, control) = (under_way.job(), &under_way.control);
     let mut transactions = LeasedTransactions::new(shared, job, control, None);
-    let outcome = instance.call_either(&mut transactions, &job.call());
+    let outcome = instance.call_procedure(&mut transactions, &job.call());
     under_way.control.detach();
     outcome
 }
 
-fn make(shared: &Shared, under_way: &UnderWay) -> Result<Box<dyn ModuleInstance>, String> {
+fn make(shared: &Shared, under_way: &UnderWay) -> Result<Box<dyn ModuleInstance>, Refusal> {
     let loaded = &under_way.job().module.program.loaded;
-    let instance = loaded.instantiate(HostEnv::new(shared.procedure_config()));
-    let mut instance =
-        instance.map_err(|error| format!("the module cannot be instantiated: {error}"))?;
+    let mut instance = loaded.instantiate(HostEnv::new(shared.procedure_config()))?;
     instance.prepare();
     Ok(instance)
 }

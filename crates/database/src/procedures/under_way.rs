@@ -1,6 +1,6 @@
 //! The calls beside the writer that are under way, and what a database has for them.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use lightcone_accounts::{Account, Kind, Reservation, Terms};
@@ -9,12 +9,13 @@ use lightcone_host::{
 };
 use lightcone_outbound::RequestShare;
 use lightcone_types::Identity;
+use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use tokio::sync::Semaphore;
 
 use super::thread_queue::ThreadQueue;
 use super::{Control, Ended, Job};
-use crate::inbox::{Inbox, Notice};
+use crate::inbox::{Inbox, Input};
 use crate::options::DatabaseOptions;
 
 /// Why a call finds no place.
@@ -148,7 +149,7 @@ impl Procedures {
 
     /// Whether there is a place for a call with so many bytes. Only the writer takes places, so what it hears stays true.
     pub fn has_place(&self, caller: Identity, bytes: usize) -> bool {
-        let calls = self.calls();
+        let calls = self.calls.lock();
         calls
             .may_begin(caller, bytes, self.under_way_max, &self.arguments)
             .is_ok()
@@ -156,19 +157,19 @@ impl Procedures {
 
     /// All calls that run or wait are ended.
     pub fn stop(&self) {
-        let mut calls = self.calls();
+        let mut calls = self.calls.lock();
         calls.stopped = true;
         for (_, control) in calls.under_way.values() {
             control.end(InterruptReason::Stopping);
         }
         drop(calls);
         self.threads.stop();
-        self.idle().clear();
+        self.idle.lock().clear();
     }
 
     /// Ends the calls that have had the time of a procedure. Gives when the next one has.
     pub fn end_late(&self, now: Instant, time_max: Duration) -> Option<Instant> {
-        let calls = self.calls();
+        let calls = self.calls.lock();
         let mut next = None;
         for (begun, control) in calls.under_way.values() {
             match begun.checked_add(time_max) {
@@ -190,8 +191,8 @@ impl Procedures {
         (begun, control): (Instant, Arc<Control>),
         inbox: &Arc<Inbox>,
     ) -> Result<UnderWay, (Full, Box<Job>)> {
-        let (caller, bytes) = (job.origin.identity, job.bytes());
-        let mut calls = self.calls();
+        let (caller, bytes) = (job.origin.client.identity, job.bytes());
+        let mut calls = self.calls.lock();
         let begun = calls
             .may_begin(caller, bytes, self.under_way_max, &self.arguments)
             .and_then(|()| calls.begin(caller, bytes, &self.arguments, (begun, control.clone())));
@@ -215,24 +216,16 @@ impl Procedures {
         })
     }
 
-    fn calls(&self) -> MutexGuard<'_, Calls> {
-        lock(&self.calls)
-    }
-
-    fn idle(&self) -> MutexGuard<'_, Vec<(u64, Box<dyn SuspendableInstance>)>> {
-        lock(&self.idle)
-    }
-
     /// An instance of this version without a call. Those of others go.
     pub(super) fn take_idle(&self, version: u64) -> Option<Box<dyn SuspendableInstance>> {
-        let mut idle = self.idle();
+        let mut idle = self.idle.lock();
         idle.retain(|(of, _)| *of == version);
         idle.pop().map(|(_, instance)| instance)
     }
 
     pub(super) fn put_idle(&self, version: u64, instance: Box<dyn SuspendableInstance>) {
-        let mut idle = self.idle();
-        if idle.len() < self.running_max && !self.calls().stopped {
+        let mut idle = self.idle.lock();
+        if idle.len() < self.running_max && !self.calls.lock().stopped {
             idle.push((version, instance));
         }
     }
@@ -262,7 +255,7 @@ impl UnderWay {
     pub fn end_and_tell(self, outcome: ProcedureOutcome<ProcedureResult>) {
         let inbox = self.inbox.clone();
         // A database that has stopped answers no call: the caller that waits hears that it is gone.
-        let _ = inbox.notice(Notice::ProcedureEnded(Box::new(self.end(outcome))));
+        let _ = inbox.send(Input::ProcedureEnded(Box::new(self.end(outcome))));
     }
 
     pub fn job(&self) -> &Job {
@@ -272,17 +265,13 @@ impl UnderWay {
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
-        lock(&self.calls).end(self.number, self.caller);
+        self.calls.lock().end(self.number, self.caller);
         if let Some(job) = self.job.take() {
             let message = "the server failed to run it".to_owned();
             let ended = job.ended(self.control.clone(), ProcedureOutcome::Failed { message });
-            let _ = self.inbox.notice(Notice::ProcedureEnded(Box::new(ended)));
+            let _ = self.inbox.send(Input::ProcedureEnded(Box::new(ended)));
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! What a procedure waits for outside of the database: a time, or an answer over HTTP.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -10,13 +10,13 @@ use lightcone_host::{
 };
 use lightcone_outbound::{Bounds, OutboundError, Request};
 use lightcone_types::{TimeDuration, Timestamp};
+use parking_lot::Mutex;
 use tokio::sync::{oneshot, OwnedSemaphorePermit, Semaphore};
 
 use super::Control;
 use crate::environment::Environment;
 use crate::metrics::Metrics;
 use crate::shared::Shared;
-use crate::status::Durable;
 
 /// The longest sleep at a stretch, so that a clock that was set, or a machine that was suspended, is noticed.
 const SLEEP_MAX: Duration = Duration::from_secs(60);
@@ -115,7 +115,7 @@ impl Waits {
         if let Some(reason) = self.control.reason() {
             return Some(reason.trap(&self.shared.options.limits.host));
         }
-        match &*lock(&self.place.outcome) {
+        match &*self.place.outcome.lock() {
             Some(Outcome::NotDurable(reason)) => Some(HostTrap::Datastore((&**reason).into())),
             _ => None,
         }
@@ -123,7 +123,7 @@ impl Waits {
 
     /// What came of the last request.
     pub fn http_answer(&self) -> Option<HttpAnswer> {
-        match lock(&self.place.outcome).take()? {
+        match self.place.outcome.lock().take()? {
             Outcome::Answered(answered) => Some(answered.answer),
             Outcome::NotDurable(_) => None,
         }
@@ -164,12 +164,13 @@ impl Waits {
         let account = self.shared.procedures.accounts.all.clone();
         let asked = environment.instant();
         let mut reported = Reported::begin(&self.shared.metrics, body.len());
-        let (control, durable) = (self.control.clone(), self.shared.status.durable.subscribe());
+        let (control, shared) = (self.control.clone(), self.shared.clone());
         Some(self.wait(async move {
             let left = || bounds.timeout.saturating_sub(environment.instant() - asked);
             let rests_on_durable = async {
                 let rests_on = control.settled(commits).await?;
-                Durable::wait(durable, rests_on).await
+                let reached = shared.outbox.reach(rests_on).await;
+                reached.map_err(|_| shared.status.not_durable().into())
             };
             tokio::select! {
                 biased;
@@ -216,16 +217,17 @@ impl Waits {
     ) -> Waiting {
         let (ready, waiting) = oneshot::channel();
         let (place, control) = (self.place.clone(), self.control.clone());
-        let running = lock(&place.running).take();
+        let running = self.place.running.lock().take();
         let semaphore: Option<Arc<Semaphore>> = running.map(|permit| permit.semaphore().clone());
         let task = async move {
             let outcome = tokio::select! {
                 outcome = work => outcome,
                 () = control.ended() => None,
             };
-            *lock(&place.outcome) = outcome;
+            *place.outcome.lock() = outcome;
             if let Some(semaphore) = semaphore {
-                *lock(&place.running) = semaphore.acquire_owned().await.ok();
+                let running = semaphore.acquire_owned().await.ok();
+                *place.running.lock() = running;
             }
             // The call that waits may be gone.
             let _ = ready.send(());
@@ -300,10 +302,6 @@ fn told(response: lightcone_outbound::Response) -> HttpAnswer {
         code: response.status,
     };
     Ok((head, body))
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use lightcone_types::ProductType;
 use super::RowEncoder;
 use crate::budget::{HeldBytes, Holder};
 use crate::calls::Caller;
-use crate::error::SqlError;
+use crate::error::{Refusal, SqlError};
 use crate::handle::DatabaseHandle;
 use crate::module::Module;
 
@@ -41,9 +41,8 @@ impl Compiler {
     /// # Errors
     /// What it is refused for: names that there are not, or that the caller does not see.
     pub fn compile(&self, text: &str) -> Result<Reading, SqlError> {
-        let refused = |error: lightcone_query::SqlError| SqlError::Query(error.to_string());
         let statement = compile_postgresql(text, &self.module.catalog, &self.caller);
-        let query = statement.map_err(refused)?.into_query();
+        let query = statement.map_err(Refusal::from)?.into_query();
         let query = query.ok_or(SqlError::Writes)?;
         Ok(Reading {
             query: BoundQuery::new(query, self.caller.identity),

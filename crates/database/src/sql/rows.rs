@@ -1,18 +1,15 @@
 //! From found rows to what a front door sends, page by page and within the client's budget.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use lightcone_query::Projection;
 use lightcone_table::RowLayout;
 use lightcone_types::{AlgebraicType, Encode};
-use tokio::sync::oneshot;
 
 use crate::budget::{Charge, ClientBudget, HeldBytes};
 use crate::error::{Exceeded, ReadError};
 use crate::evaluate::{Cursor, Source};
-use crate::metrics::Metrics;
-use crate::reads::{Job, Progress, Slice};
+use crate::reads::{Slice, Work};
 use lightcone_live::BoundQuery;
 
 /// Answers are made, and given to the socket, in pieces of about this size.
@@ -246,22 +243,6 @@ impl<E: RowEncoder> RowsOf<E> {
         self.pieces.push(piece);
         Ok(())
     }
-
-    /// Works until the end of the slice. None: there is more to do.
-    fn step(&mut self, slice: &Slice<'_>) -> Result<Option<Vec<HeldBytes>>, ReadError> {
-        while self.rows()? {
-            if slice.is_over() {
-                return Ok(None);
-            }
-        }
-        if self.ends_with_count() {
-            let row = self.count.to_vec();
-            self.row(&row)?;
-        }
-        self.encoder.end(&mut self.out);
-        self.end_piece()?;
-        Ok(Some(std::mem::take(&mut self.pieces)))
-    }
 }
 
 /// Types of a row as it is found, and which of its columns come out.
@@ -290,56 +271,30 @@ fn columns_of(asked: &BoundQuery) -> (Vec<AlgebraicType>, Vec<usize>) {
     }
 }
 
-type Reply = oneshot::Sender<Result<Vec<HeldBytes>, ReadError>>;
+impl<E: RowEncoder> Work for RowsOf<E> {
+    type Made = Vec<HeldBytes>;
+    type Reply = Result<Vec<HeldBytes>, ReadError>;
 
-/// The rows of a statement, made beside the writer.
-pub(super) struct RowsJob<E: RowEncoder> {
-    rows: RowsOf<E>,
-    /// None when the rows were sent.
-    reply: Option<Reply>,
-    time_max: Duration,
-    spent: Duration,
-    metrics: Arc<Metrics>,
-}
-
-impl<E: RowEncoder> RowsJob<E> {
-    pub fn new(
-        rows: RowsOf<E>,
-        time_max: Duration,
-        metrics: Arc<Metrics>,
-        reply: Reply,
-    ) -> RowsJob<E> {
-        RowsJob {
-            rows,
-            reply: Some(reply),
-            time_max,
-            spent: Duration::ZERO,
-            metrics,
+    fn step(
+        &mut self,
+        _: &Arc<ClientBudget>,
+        slice: &Slice<'_>,
+    ) -> Result<Option<Vec<HeldBytes>>, ReadError> {
+        while self.rows()? {
+            if slice.is_over() {
+                return Ok(None);
+            }
         }
+        if self.ends_with_count() {
+            let row = self.count.to_vec();
+            self.row(&row)?;
+        }
+        self.encoder.end(&mut self.out);
+        self.end_piece()?;
+        Ok(Some(std::mem::take(&mut self.pieces)))
     }
-}
 
-impl<E: RowEncoder> Job for RowsJob<E> {
-    fn run(&mut self, slice: &Slice<'_>) -> Progress {
-        let is_awaited = self.reply.as_ref().is_some_and(|reply| !reply.is_closed());
-        if !is_awaited || self.rows.budget.is_gone() {
-            return Progress::Done;
-        }
-        let step = self.rows.step(slice);
-        self.spent += slice.elapsed();
-        let result = match step {
-            Ok(None) if self.spent < self.time_max => return Progress::Again,
-            Ok(None) => Err(ReadError::TooLong {
-                limit: self.time_max,
-            }),
-            Ok(Some(pieces)) => Ok(pieces),
-            Err(error) => Err(error),
-        };
-        self.metrics.reads.note_shared(self.spent);
-        if let Some(reply) = self.reply.take() {
-            // The caller may be gone by now.
-            let _ = reply.send(result);
-        }
-        Progress::Done
+    fn reply(&mut self, made: Result<Vec<HeldBytes>, ReadError>) -> Option<Self::Reply> {
+        Some(made)
     }
 }

@@ -7,6 +7,8 @@ use lightcone_engine::DatastoreError;
 use lightcone_types::TableId;
 use rustc_hash::FxHashMap;
 
+use crate::error::Refusal;
+
 /// After an evaluation that failed, a view that fails waits for so many times as long as it took: it gets a hundredth of the time.
 const FAILED_TIMES: u32 = 100;
 /// It waits no longer than this.
@@ -26,19 +28,13 @@ pub(super) struct ViewError {
     pub ran_too_long: bool,
 }
 
-impl From<String> for ViewError {
-    fn from(reason: String) -> ViewError {
+impl From<Refusal> for ViewError {
+    fn from(Refusal(reason): Refusal) -> ViewError {
         ViewError {
             reason,
             may_pass: false,
             ran_too_long: false,
         }
-    }
-}
-
-impl From<&str> for ViewError {
-    fn from(reason: &str) -> ViewError {
-        reason.to_owned().into()
     }
 }
 

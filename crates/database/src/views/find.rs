@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use lightcone_engine::{Datastore, ViewInstance};
+use lightcone_engine::Datastore;
 use lightcone_query::{Progress, Query, Run, SelectPlan};
 use lightcone_table::{TableView, Tables};
 use lightcone_types::{Identity, TableId};
 
 use super::failures::ViewError;
 use super::host::ViewHost;
+use crate::error::Refusal;
 use crate::evaluate::usable_index;
 
 /// What a join keeps to find its matches.
@@ -18,9 +19,6 @@ const JOIN_MEMORY_BYTES_MAX: usize = 64 << 20;
 const PIECE_ROWS: usize = 1 << 14;
 /// Steps of a join between two looks at the clock.
 const PIECE_STEPS: usize = 1 << 14;
-
-/// Where the rows of an instance are, and which of them they are.
-pub(super) type Rows<'a> = (TableId, &'a ViewInstance);
 
 /// The tables as the open transaction has them, without events.
 struct Open<'d>(&'d Datastore);
@@ -91,7 +89,7 @@ pub(super) fn find_rows(
             let index = &table.indexes()[position];
             let visit = |id| visit(table.row(id));
             let walked = index.walk_point(table.rows(), table.layout(), &point, None, visit);
-            walked.map_err(|error| error.to_string())?;
+            walked.map_err(|error| Refusal(error.to_string()))?;
         }
         None => {
             table.rows().walk(None, |_, row| visit(row));
@@ -115,7 +113,7 @@ pub(super) fn find_matches(
     loop {
         let mut steps = PIECE_STEPS;
         let progress = run.run(&Open(datastore), &mut steps, &mut take);
-        if progress.map_err(|error| error.to_string())? != Progress::Paused {
+        if progress.map_err(|error| Refusal(error.to_string()))? != Progress::Paused {
             return Ok(());
         }
         if deadline.is_over() {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use lightcone_engine::{Datastore, ViewInstance};
 use lightcone_schema::ViewSchema;
 use lightcone_types::{TableId, Timestamp};
 
@@ -36,8 +37,9 @@ impl ViewHost<'_> {
             false => Failure::Trap,
         });
         let took = self.instant().saturating_duration_since(started);
-        let counters = &self.module.counters;
-        counters.view(function.position).note(took, failure);
+        let counted = &self.module.counters;
+        let counted = counted.function(FunctionKind::View, function.position);
+        counted.counters.note(took, failure);
         if let Some(traced) = self.traced {
             let name = SpanName::Function {
                 kind: FunctionKind::View,
@@ -60,6 +62,31 @@ impl ViewHost<'_> {
             None => "".into(),
         }
     }
+}
+
+/// A transaction in which views are evaluated, and what comes of it.
+pub(crate) struct Evaluation<'a> {
+    pub host: ViewHost<'a>,
+    pub datastore: &'a mut Datastore,
+    /// For subscribers.
+    pub messages: Vec<ViewMessage>,
+}
+
+impl<'a> Evaluation<'a> {
+    pub fn new(host: ViewHost<'a>, datastore: &'a mut Datastore) -> Evaluation<'a> {
+        Evaluation {
+            host,
+            datastore,
+            messages: Vec::new(),
+        }
+    }
+}
+
+/// The instance of a view for who looks.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct InstanceKey {
+    pub table: TableId,
+    pub instance: ViewInstance,
 }
 
 /// A view that a query reads.

@@ -5,8 +5,8 @@ use lightcone_query::LiveGroups;
 
 use super::changes::Change;
 use super::failures::ViewError;
-use super::find::Rows;
-use super::host::{ViewHost, NO_ROWS};
+use super::host::{Evaluation, InstanceKey, ViewHost, NO_ROWS};
+use crate::error::Refusal;
 
 /// What more than rows is in the bytes of what is known.
 const KEPT_TOO: &str = ", with what is needed to keep them up to date,";
@@ -50,9 +50,8 @@ impl Known {
     /// There are too many bytes, and those of [`Datastore::replace_view_rows`].
     pub fn replace(
         &mut self,
-        host: ViewHost<'_>,
-        datastore: &mut Datastore,
-        (table, instance): Rows<'_>,
+        evaluation: &mut Evaluation<'_>,
+        InstanceKey { table, instance }: InstanceKey,
         mut found: Found,
     ) -> Result<(), ViewError> {
         match self {
@@ -63,8 +62,9 @@ impl Known {
                 changed.come.iter().for_each(|row| found.push(row));
             }
         }
-        self.check_bytes(host)?;
-        Ok(datastore.replace_view_rows(table, instance, &found.into_array())?)
+        self.check_bytes(evaluation.host)?;
+        let datastore = &mut evaluation.datastore;
+        Ok(datastore.replace_view_rows(table, &instance, &found.into_array())?)
     }
 
     /// Brings the rows of the instance up to date after [`apply`](Self::apply).
@@ -73,19 +73,20 @@ impl Known {
     /// There are too many bytes, and those of [`Datastore::change_view_rows`]. All is to be found again then.
     pub fn write(
         &mut self,
-        host: ViewHost<'_>,
-        datastore: &mut Datastore,
-        (table, instance): Rows<'_>,
+        Evaluation {
+            host, datastore, ..
+        }: &mut Evaluation<'_>,
+        key: InstanceKey,
         changes: Vec<Change<'_>>,
     ) -> Result<(), ViewError> {
-        self.check_bytes(host)?;
+        self.check_bytes(*host)?;
         let changed = match self {
-            Known::Rows(rows) => return rows.write(datastore, (table, instance), changes),
+            Known::Rows(rows) => return rows.write(datastore, key, changes),
             Known::Groups(groups) => Changed::of(groups),
         };
         let (gone, come) = (changed.gone.iter(), changed.come.iter());
         let (gone, come) = (gone.map(|row| &**row), come.map(|row| &**row));
-        Ok(datastore.change_view_rows(table, instance, gone, come, |_| {})?)
+        Ok(datastore.change_view_rows(key.table, &key.instance, gone, come, |_| {})?)
     }
 
     pub fn bytes(&self) -> usize {
@@ -104,7 +105,7 @@ impl Known {
         let bytes_max = host.shared.options.limits.view_bytes_max;
         match bytes > bytes_max {
             false => Ok(()),
-            true => Err(format!("its rows{with_what} have more bytes than limits.view-bytes-max, which is {bytes_max}").into()),
+            true => Err(Refusal(format!("its rows{with_what} have more bytes than limits.view-bytes-max, which is {bytes_max}")).into()),
         }
     }
 }
@@ -191,7 +192,7 @@ impl KnownRows {
     fn write(
         &mut self,
         datastore: &mut Datastore,
-        (table, instance): Rows<'_>,
+        InstanceKey { table, instance }: InstanceKey,
         mut changes: Vec<Change<'_>>,
     ) -> Result<(), ViewError> {
         // Rows of a table keep their order.
@@ -216,7 +217,7 @@ impl KnownRows {
         }
         let (gone, come) = (gone.into_iter(), come.into_iter());
         Ok(
-            datastore.change_view_rows(table, instance, gone, come, |row| {
+            datastore.change_view_rows(table, &instance, gone, come, |row| {
                 self.repeat(row, 1);
             })?,
         )

@@ -26,7 +26,6 @@ mod uses;
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use lightcone_engine::ViewInstance;
 use lightcone_live::{Dependents, IndexBuilding, Joins, Looked, Windows};
 use lightcone_table::ReadSet;
 use lightcone_types::{Identity, TableId};
@@ -34,19 +33,13 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use self::changes::Listed;
 use self::failures::Failures;
+use self::host::InstanceKey;
 use self::query::{Listener, ViewQuery};
 use self::runner::Runner;
-use crate::peer::ConnectionNumber;
+use crate::peer::SetKey;
 
 pub(crate) use self::changes::Changed;
-pub(crate) use self::host::{ViewHost, ViewMessage, ViewRead};
-
-/// The instance of a view for who looks.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct InstanceKey {
-    table: TableId,
-    instance: ViewInstance,
-}
+pub(crate) use self::host::{Evaluation, ViewHost, ViewMessage, ViewRead};
 
 struct Instance {
     key: InstanceKey,
@@ -58,7 +51,7 @@ struct Instance {
     reads: ReadSet,
     /// What it returned, if that is a query.
     query: Option<ViewQuery>,
-    subscribers: FxHashMap<(ConnectionNumber, u32), Subscriber>,
+    subscribers: FxHashMap<SetKey, Subscriber>,
     /// Its last evaluation failed.
     is_failing: bool,
     /// It fails, and is to be evaluated again: something has changed, or it may have failed for what has passed.
@@ -142,6 +135,7 @@ impl Views {
     fn listener(&mut self, instance: u32) -> Listener<'_> {
         Listener {
             instance,
+            key: self.instance(instance).key,
             joins: &mut self.joins,
             windows: &mut self.windows,
             indexes: &mut self.indexes,

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use lightcone_engine::Datastore;
 
-use super::host::{ViewHost, ViewMessage};
+use super::host::Evaluation;
 use super::runner::Runner;
 use super::Views;
+use crate::error::Refusal;
 
 /// A new program's views are evaluated for so long for those who have looked lately and are not subscribed. The writer does that.
 const UNUSED_CHECK_MAX: Duration = Duration::from_secs(1);
@@ -17,12 +18,8 @@ impl Views {
     ///
     /// # Errors
     /// One of them fails that did not fail before. The caller rolls back, and calls [`rebuild`](Self::rebuild) with the old program.
-    pub fn replace_program(
-        &mut self,
-        host: ViewHost<'_>,
-        datastore: &mut Datastore,
-        messages: &mut Vec<ViewMessage>,
-    ) -> Result<(), String> {
+    pub fn replace_program(&mut self, evaluation: &mut Evaluation<'_>) -> Result<(), Refusal> {
+        let host = evaluation.host;
         self.runner = Runner::default();
         let is_used = |number: &u32| {
             let instance = self.instances[*number as usize].as_ref();
@@ -31,13 +28,13 @@ impl Views {
         let numbers = 0..self.instances.len() as u32;
         let (used, others): (Vec<u32>, Vec<u32>) = numbers.partition(is_used);
         for number in used {
-            self.evaluate_in_program(host, datastore, number, messages)?;
+            self.evaluate_in_program(evaluation, number)?;
         }
         let lately = self.unused_lately(host.instant());
         // Those that are not looked at any more are evaluated anew when they are read.
         for number in others {
             if self.instances[number as usize].is_some() {
-                self.retire(datastore, number);
+                self.retire(evaluation.datastore, number);
             }
         }
         let started = host.instant();
@@ -46,7 +43,7 @@ impl Views {
                 break;
             }
             self.instance_mut(number).is_failing = was_failing;
-            self.evaluate_in_program(host, datastore, number, messages)?;
+            self.evaluate_in_program(evaluation, number)?;
         }
         Ok(())
     }
@@ -55,40 +52,33 @@ impl Views {
     /// The instance fails, and did not before.
     fn evaluate_in_program(
         &mut self,
-        host: ViewHost<'_>,
-        datastore: &mut Datastore,
+        evaluation: &mut Evaluation<'_>,
         number: u32,
-        messages: &mut Vec<ViewMessage>,
-    ) -> Result<(), String> {
+    ) -> Result<(), Refusal> {
         let was_failing = self.instance(number).is_failing;
-        let failure = self.evaluate(host, datastore, number, messages);
+        let failure = self.evaluate(evaluation, number);
         match failure {
             Some(reason) if !was_failing => {
-                let name = host.name(self.instance(number).key.table);
-                Err(format!("the new program's view `{name}` fails for a caller who is subscribed to it or has read it lately: {reason} [LC0331]"))
+                let name = evaluation.host.name(self.instance(number).key.table);
+                Err(Refusal(format!("the new program's view `{name}` fails for a caller who is subscribed to it or has read it lately: {reason} [LC0331]")))
             }
             _ => Ok(()),
         }
     }
 
     /// Evaluates anew what is used, in the open transaction: the tables are not what they were.
-    pub fn rebuild(
-        &mut self,
-        host: ViewHost<'_>,
-        datastore: &mut Datastore,
-        messages: &mut Vec<ViewMessage>,
-    ) {
+    pub fn rebuild(&mut self, evaluation: &mut Evaluation<'_>) {
         self.runner = Runner::default();
         self.failures.resume_all();
-        self.windows.clear(datastore);
+        self.windows.clear(evaluation.datastore);
         for number in 0..self.instances.len() as u32 {
             match &self.instances[number as usize] {
                 None => {}
                 Some(instance) if instance.subscribers.is_empty() => {
-                    self.retire(datastore, number);
+                    self.retire(evaluation.datastore, number);
                 }
                 Some(_) => {
-                    self.evaluate(host, datastore, number, messages);
+                    self.evaluate(evaluation, number);
                 }
             }
         }

@@ -16,10 +16,11 @@ use lightcone_types::{AlgebraicType, Identity, TableId};
 
 use super::changes::Change;
 use super::failures::ViewError;
-use super::find::{find_matches, find_rows, matches, Rows};
-use super::host::{ViewHost, NO_ROWS};
+use super::find::{find_matches, find_rows, matches};
+use super::host::{Evaluation, InstanceKey, ViewHost, NO_ROWS};
 use super::known::{Found, Known, KnownRows};
 use super::runner::Returned;
+use crate::error::Refusal;
 use crate::evaluate::usable_index;
 
 /// A query that a view returned.
@@ -49,6 +50,7 @@ enum Source {
 /// The instance that a query is of, and what tells it of changes.
 pub(super) struct Listener<'v> {
     pub instance: u32,
+    pub key: InstanceKey,
     pub joins: &'v mut Joins,
     pub windows: &'v mut Windows,
     pub indexes: &'v mut IndexBuilding,
@@ -67,29 +69,30 @@ struct Join {
 /// Makes what a view returned its rows, in the open transaction. Gives the query, if it is one: also if evaluating it failed, as
 /// it may go well when its tables have changed.
 pub(super) fn store(
-    host: ViewHost<'_>,
-    datastore: &mut Datastore,
+    evaluation: &mut Evaluation<'_>,
     listener: &mut Listener<'_>,
-    (table, instance): Rows<'_>,
     (sender, returned): (Option<Identity>, Returned),
 ) -> (Option<ViewQuery>, Result<(), ViewError>) {
-    let mut replace = |rows: &[u8]| Ok(datastore.replace_view_rows(table, instance, rows)?);
+    let InstanceKey { table, instance } = listener.key;
+    let datastore = &mut *evaluation.datastore;
+    let mut replace = |rows: &[u8]| Ok(datastore.replace_view_rows(table, &instance, rows)?);
     let text = match returned {
         Returned::Rows(found) => return (None, replace(&found)),
         Returned::Query(text) if text.trim().is_empty() => return (None, replace(NO_ROWS)),
         Returned::Query(text) => text,
     };
+    let host = evaluation.host;
     let (query, sender) = match compile(host, table, sender, &text) {
         Ok(compiled) => compiled,
         Err(error) => {
             let error = format!("Error executing raw SQL returned by view: {error}");
-            return (None, Err(error.into()));
+            return (None, Err(Refusal(error).into()));
         }
     };
-    let mut query = ViewQuery::new(host, datastore, query, sender);
-    let result = query.evaluate(host, datastore, listener, (table, instance));
+    let mut query = ViewQuery::new(host, evaluation.datastore, query, sender);
+    let result = query.evaluate(evaluation, listener);
     if result.is_err() {
-        query.give_up(datastore, listener);
+        query.give_up(evaluation.datastore, listener);
     }
     (Some(query), result)
 }
@@ -100,7 +103,7 @@ fn compile(
     table: TableId,
     sender: Option<Identity>,
     text: &str,
-) -> Result<(Query, Identity), String> {
+) -> Result<(Query, Identity), Refusal> {
     let caller = Caller {
         identity: sender.unwrap_or(host.shared.options.owner),
         is_owner: true,
@@ -112,22 +115,22 @@ fn compile(
         Ok(query) => query,
         Err(error) => {
             let aggregate = compile_aggregate(text, catalog, &caller);
-            aggregate.ok_or_else(|| error.to_string())?
+            aggregate.ok_or(error)?
         }
     };
     if let Some(view) = query.read_tables().find(|table| table.view.is_some()) {
-        return Err(format!("it reads the view `{}`", view.name));
+        return Err(Refusal(format!("it reads the view `{}`", view.name)));
     }
     if query.fragments.iter().any(Fragment::reads_sender) {
-        return Err("it has parameters".to_owned());
+        return Err(Refusal("it has parameters".to_owned()));
     }
     // To a view an event table is not there, and what is not there gives a query no rows.
     let event = query.read_tables().find(|table| table.is_event);
     if let Some(event) = event.filter(|_| query.has_optional_tables()) {
-        return Err(format!(
+        return Err(Refusal(format!(
             "it reads the event table `{}`, and has subqueries or LEFT JOIN: a view has no events to look at",
             event.name
-        ));
+        )));
     }
     let function = host.module.views.get(&table);
     let view = function.map(|function| &host.module.def().views[function.position]);
@@ -144,11 +147,11 @@ fn compile(
     let declared = declared.iter().map(|column| (&*column.name, &column.ty));
     let returned = returned.iter();
     let returned = returned.map(|e| (e.name.as_deref().unwrap_or(""), &e.algebraic_type));
-    Err(format!(
+    Err(Refusal(format!(
         "it returns rows that are not of the view's type: the query gives ({}), and the view has ({})",
         shown_columns(returned),
         shown_columns(declared)
-    ))
+    )))
 }
 
 fn shown_columns<'c>(columns: impl Iterator<Item = (&'c str, &'c AlgebraicType)>) -> String {
@@ -242,12 +245,8 @@ impl ViewQuery {
 
     /// Has the instance hear of the changes of its join or window. Without what that takes, the query is evaluated again whenever one of
     /// its tables changes. A join with an event table never has rows.
-    fn listen(
-        &mut self,
-        host: ViewHost<'_>,
-        datastore: &mut Datastore,
-        listener: &mut Listener<'_>,
-    ) {
+    fn listen(&mut self, evaluation: &mut Evaluation<'_>, listener: &mut Listener<'_>) {
+        let (host, datastore) = (evaluation.host, &mut *evaluation.datastore);
         let user = WindowUser {
             limits: host.shared.options.window_limits(),
             is_modest: true,
@@ -340,13 +339,12 @@ impl ViewQuery {
     /// Finds all rows, in the open transaction.
     pub fn evaluate(
         &mut self,
-        host: ViewHost<'_>,
-        datastore: &mut Datastore,
+        evaluation: &mut Evaluation<'_>,
         listener: &mut Listener<'_>,
-        rows: Rows<'_>,
     ) -> Result<(), ViewError> {
         self.known = None;
-        self.listen(host, datastore, listener);
+        self.listen(evaluation, listener);
+        let (host, datastore) = (evaluation.host, &*evaluation.datastore);
         let mut known = self.nothing_known();
         let bytes_max = host.shared.options.limits.view_bytes_max;
         let mut found = Found::new();
@@ -371,7 +369,7 @@ impl ViewQuery {
             }
             Source::Whole => find_matches(host, datastore, (&self.query, self.sender), take)?,
         }
-        known.replace(host, datastore, rows, found)?;
+        known.replace(evaluation, listener.key, found)?;
         self.known = Some(known);
         Ok(())
     }
@@ -380,32 +378,30 @@ impl ViewQuery {
     /// its join.
     pub fn change(
         &mut self,
-        host: ViewHost<'_>,
-        datastore: &mut Datastore,
+        evaluation: &mut Evaluation<'_>,
         listener: &mut Listener<'_>,
-        rows: Rows<'_>,
         mut changes: Vec<Change<'_>>,
     ) -> Result<(), ViewError> {
         // It is put back when all has gone well.
         let known = self.known.take();
         let mut known = match (known, &self.source) {
             (Some(known), Source::Table(_) | Source::Join(_) | Source::Window(_)) => known,
-            _ => return self.evaluate(host, datastore, listener, rows),
+            _ => return self.evaluate(evaluation, listener),
         };
         if let Source::Table(plan) = &self.source {
-            let Some(table) = datastore.table(plan.table.id) else {
-                return self.evaluate(host, datastore, listener, rows);
+            let Some(table) = evaluation.datastore.table(plan.table.id) else {
+                return self.evaluate(evaluation, listener);
             };
             changes.retain(|(row, _)| matches(plan, table, row));
         }
         known.apply(&changes);
         match &mut known {
             Known::Groups(groups) if groups.is_stale() => {
-                return self.evaluate(host, datastore, listener, rows);
+                return self.evaluate(evaluation, listener);
             }
             _ => {}
         }
-        known.write(host, datastore, rows, changes)?;
+        known.write(evaluation, listener.key, changes)?;
         self.known = Some(known);
         Ok(())
     }

@@ -10,7 +10,7 @@ use lightcone_types::TableId;
 
 use super::changes::Changed;
 use super::failures::ViewError;
-use super::host::{ViewHost, ViewMessage};
+use super::host::{Evaluation, ViewHost};
 use super::query::{self, Listener, ViewQuery};
 use super::runner::Returned;
 use super::{Instance, Queued, Views};
@@ -20,17 +20,11 @@ const ROUNDS_MAX: usize = 8;
 
 impl Views {
     /// In a sealed transaction: brings what its changes concern up to date.
-    pub fn refresh(
-        &mut self,
-        host: ViewHost<'_>,
-        datastore: &mut Datastore,
-        changed: Changed<'_>,
-        messages: &mut Vec<ViewMessage>,
-    ) {
+    pub fn refresh(&mut self, evaluation: &mut Evaluation<'_>, changed: &Changed<'_>) {
         self.failures.begin_refresh();
-        self.find_concerned(datastore, &changed);
+        self.find_concerned(evaluation.datastore, changed);
         for _ in 0..ROUNDS_MAX {
-            self.bring_up_concerned(host, datastore, changed.deltas, messages);
+            self.bring_up_concerned(evaluation, changed.deltas);
             self.find_readers_of_views();
             if self.concerned.is_empty() {
                 break;
@@ -42,41 +36,35 @@ impl Views {
             if instance.is_failing {
                 self.try_later(number);
             } else {
-                self.wait(host, number, messages);
+                self.wait(evaluation, number);
             }
         }
         self.listed.clear();
     }
 
-    fn bring_up_concerned(
-        &mut self,
-        host: ViewHost<'_>,
-        datastore: &mut Datastore,
-        deltas: &DeltaBatch,
-        messages: &mut Vec<ViewMessage>,
-    ) {
-        let started = host.instant();
+    fn bring_up_concerned(&mut self, evaluation: &mut Evaluation<'_>, deltas: &DeltaBatch) {
+        let started = evaluation.host.instant();
         let concerned = std::mem::take(&mut self.concerned);
         let mut told_of = None;
         for &number in &concerned {
             let queued = std::mem::take(&mut self.instance_mut(number).queued);
             let instance = self.instance(number);
             if instance.subscribers.is_empty() {
-                self.retire(datastore, number);
+                self.retire(evaluation.datastore, number);
             } else if instance.is_failing {
-                self.retry_or_wait(host, datastore, number, messages);
+                self.retry_or_wait(evaluation, number);
             } else if self.failures.have_taken_long(instance.key.table) {
-                self.wait(host, number, messages);
+                self.wait(evaluation, number);
             } else if queued == Queued::Call {
-                self.evaluate(host, datastore, number, messages);
+                self.evaluate(evaluation, number);
             } else if queued == Queued::TooMuch && told_of != Some(instance.key.table) {
                 told_of = Some(instance.key.table);
-                let error = too_many_partners(host);
-                self.evaluated(host, number, started, Err(error), messages);
+                let error = too_many_partners(evaluation.host);
+                self.evaluated(evaluation, number, started, Err(error));
             } else if queued == Queued::TooMuch {
-                self.wait(host, number, messages);
+                self.wait(evaluation, number);
             } else {
-                self.change_query(host, datastore, (number, queued), deltas, messages);
+                self.change_query(evaluation, number, queued, deltas);
             }
         }
         self.concerned = concerned;
@@ -168,33 +156,30 @@ impl Views {
     /// Evaluates an instance by calling its function, in the open transaction. Says why that failed, if it did.
     pub(super) fn evaluate(
         &mut self,
-        host: ViewHost<'_>,
-        datastore: &mut Datastore,
+        evaluation: &mut Evaluation<'_>,
         number: u32,
-        messages: &mut Vec<ViewMessage>,
     ) -> Option<String> {
+        let host = evaluation.host;
         let started = host.instant();
         let instance = self.instance(number);
         let (key, sender) = (instance.key, instance.sender);
         let mut reads = ReadSet::default();
-        let changes = datastore.change_count();
-        let returned = self
-            .runner
-            .call(host, datastore, key.table, sender, &mut reads);
+        let changes = evaluation.datastore.change_count();
+        let runner = &mut self.runner;
+        let returned = runner.call(evaluation, key.table, sender, &mut reads);
         let mut bytes = 0;
         let (query, result) = match returned {
             Ok(returned) => {
                 if let Returned::Rows(rows) = &returned {
                     bytes = rows.len();
                 }
-                let rows = (key.table, &key.instance);
-                let mut listener = self.listener(number);
-                query::store(host, datastore, &mut listener, rows, (sender, returned))
+                let listener = &mut self.listener(number);
+                query::store(evaluation, listener, (sender, returned))
             }
             Err(error) => (None, Err(error)),
         };
         let is_live = std::mem::replace(&mut self.instance_mut(number).is_live, true);
-        self.note_changes(datastore, key.table, changes);
+        self.note_changes(evaluation.datastore, key.table, changes);
         // Of views, it is only known which ones have changed.
         let read = reads.tables().map(|(table, _)| table);
         let views = read.filter(|table| host.module.views.contains_key(table));
@@ -203,51 +188,49 @@ impl Views {
         // An evaluation that was stopped has not read all that matters.
         let was_stopped = result.as_ref().is_err_and(|error| error.may_pass);
         if !(is_live && was_stopped) {
-            self.set_reads(datastore, number, reads, query);
+            self.set_reads(evaluation.datastore, number, reads, query);
         }
         if result.is_ok() {
             let query = self.instance(number).query.as_ref();
             self.set_bytes(number, query.map_or(bytes, ViewQuery::bytes));
         }
         let failure = result.as_ref().err().map(|error| error.reason.clone());
-        self.evaluated(host, number, started, result, messages);
+        self.evaluated(evaluation, number, started, result);
         failure
     }
 
     /// Brings the rows of an instance up to date whose query's tables have changed.
     fn change_query(
         &mut self,
-        host: ViewHost<'_>,
-        datastore: &mut Datastore,
-        (number, queued): (u32, Queued),
+        evaluation: &mut Evaluation<'_>,
+        number: u32,
+        queued: Queued,
         deltas: &DeltaBatch,
-        messages: &mut Vec<ViewMessage>,
     ) {
-        let started = host.instant();
+        let started = evaluation.host.instant();
         let instance = self.instance_mut(number);
-        let key = instance.key;
+        let table = instance.key.table;
         let Some(mut query) = instance.query.take() else {
             return;
         };
-        let rows = (key.table, &key.instance);
         let listed = self.listed.of(number, deltas);
-        let changes = datastore.change_count();
+        let changes = evaluation.datastore.change_count();
         let (heard, listener) = (query.hears(), &mut self.listener(number));
         let result = match queued {
-            Queued::Rows => query.change(host, datastore, listener, rows, listed),
-            _ => query.evaluate(host, datastore, listener, rows),
+            Queued::Rows => query.change(evaluation, listener, listed),
+            _ => query.evaluate(evaluation, listener),
         };
-        self.note_changes(datastore, key.table, changes);
+        self.note_changes(evaluation.datastore, table, changes);
         if heard && !query.hears() {
             let of_query = Dependent::new(number, true);
             self.dependents.add(of_query, query.reads());
-            self.watch(datastore, query.read_tables().collect());
+            self.watch(evaluation.datastore, query.read_tables().collect());
         }
         if result.is_ok() {
             self.set_bytes(number, query.bytes());
         }
         self.instance_mut(number).query = Some(query);
-        self.evaluated(host, number, started, result, messages);
+        self.evaluated(evaluation, number, started, result);
     }
 
     /// Indexes that are wanted on a table are there, or may be built again: queries without them are evaluated again, and are kept
@@ -275,12 +258,12 @@ impl Views {
     /// Notes how an evaluation ended. Who subscribes to the instance is told when it begins to fail.
     fn evaluated(
         &mut self,
-        host: ViewHost<'_>,
+        evaluation: &mut Evaluation<'_>,
         number: u32,
         started: Instant,
         result: Result<(), ViewError>,
-        messages: &mut Vec<ViewMessage>,
     ) {
+        let host = evaluation.host;
         host.count(self.instance(number).key.table, started, &result);
         let instance = self.instance_mut(number);
         instance.is_overdue = result.as_ref().is_err_and(|error| error.may_pass);
@@ -312,7 +295,7 @@ impl Views {
         if was_failing {
             return;
         }
-        self.tell_subscribers(host, number, messages);
+        self.tell_subscribers(evaluation, number);
         let database = host.shared.options.identity;
         tracing::warn!(%database, view = %name, reason, "a view failed");
         let text = format!("Error materializing view `{name}`: {reason}; its last rows stand until it works again [LC0331]");
@@ -356,6 +339,7 @@ impl Views {
             if query.as_ref().is_none_or(|new| !new.hears_as(old)) {
                 let listener = &mut Listener {
                     instance: number,
+                    key: instance.key,
                     joins,
                     windows,
                     indexes,

@@ -2,53 +2,36 @@
 
 use std::time::Instant;
 
-use lightcone_engine::Datastore;
 use lightcone_wire::server;
 
-use super::host::{ViewHost, ViewMessage};
+use super::host::{Evaluation, ViewMessage};
 use super::Views;
-use crate::peer::ConnectionNumber;
+use crate::peer::SetKey;
 
 impl Views {
     /// Tells who is subscribed to an instance that it fails from now on.
-    pub(super) fn tell_subscribers(
-        &self,
-        host: ViewHost<'_>,
-        number: u32,
-        messages: &mut Vec<ViewMessage>,
-    ) {
+    pub(super) fn tell_subscribers(&self, evaluation: &mut Evaluation<'_>, number: u32) {
         let instance = self.instance(number);
-        let text = failed_text(&host.name(instance.key.table));
+        let text = failed_text(&evaluation.host.name(instance.key.table));
         let subscribers = instance.subscribers.iter();
-        messages.extend(subscribers.map(|((connection, query_set_id), subscriber)| {
-            error_message(*connection, *query_set_id, subscriber.request_id, &text)
-        }));
+        let messages =
+            subscribers.map(|(key, subscriber)| error_message(*key, subscriber.request_id, &text));
+        evaluation.messages.extend(messages);
     }
 
     /// The view has failed for so many, or for so long, that this one waits as if it had, too.
-    pub(super) fn wait(
-        &mut self,
-        host: ViewHost<'_>,
-        number: u32,
-        messages: &mut Vec<ViewMessage>,
-    ) {
+    pub(super) fn wait(&mut self, evaluation: &mut Evaluation<'_>, number: u32) {
         let instance = self.instance_mut(number);
         (instance.is_failing, instance.is_overdue) = (true, true);
         let view = instance.key.table;
         self.failures.push(view, number);
-        self.tell_subscribers(host, number, messages);
+        self.tell_subscribers(evaluation, number);
     }
 
-    pub(super) fn retry_or_wait(
-        &mut self,
-        host: ViewHost<'_>,
-        datastore: &mut Datastore,
-        number: u32,
-        messages: &mut Vec<ViewMessage>,
-    ) {
+    pub(super) fn retry_or_wait(&mut self, evaluation: &mut Evaluation<'_>, number: u32) {
         let view = self.instance(number).key.table;
-        if self.failures.may_retry(view, host.instant()) {
-            self.evaluate(host, datastore, number, messages);
+        if self.failures.may_retry(view, evaluation.host.instant()) {
+            self.evaluate(evaluation, number);
             return;
         }
         self.try_later(number);
@@ -82,15 +65,9 @@ impl Views {
     }
 
     /// Tries failing views again, in the open transaction, until the time is over.
-    pub fn retry(
-        &mut self,
-        host: ViewHost<'_>,
-        datastore: &mut Datastore,
-        until: Instant,
-        messages: &mut Vec<ViewMessage>,
-    ) {
+    pub fn retry(&mut self, evaluation: &mut Evaluation<'_>, until: Instant) {
         loop {
-            let now = host.instant();
+            let now = evaluation.host.instant();
             if now >= until || self.next_retry(now).is_none_or(|at| at > now) {
                 return;
             }
@@ -99,7 +76,7 @@ impl Views {
             };
             let instance = self.instances[number as usize].as_ref();
             if instance.is_some_and(|i| i.is_overdue && !i.subscribers.is_empty()) {
-                self.evaluate(host, datastore, number, messages);
+                self.evaluate(evaluation, number);
             }
         }
     }
@@ -110,13 +87,8 @@ pub(super) fn failed_text(view: &str) -> String {
     format!("the view `{view}` failed: its last rows stand, and the subscription goes on; when the view works again, what has changed is sent [LC0331]")
 }
 
-pub(super) fn error_message(
-    connection: ConnectionNumber,
-    query_set_id: u32,
-    request_id: u32,
-    text: &str,
-) -> ViewMessage {
+pub(super) fn error_message(key: SetKey, request_id: u32, text: &str) -> ViewMessage {
     let mut message = Vec::new();
-    server::subscription_error(&mut message, Some(request_id), query_set_id, text);
-    (connection, message)
+    server::subscription_error(&mut message, Some(request_id), key.id, text);
+    (key.connection, message)
 }

@@ -1,12 +1,12 @@
 //! Calling the functions of views.
 
-use lightcone_engine::Datastore;
 use lightcone_host::{HostConfig, HostEnv, ModuleInstance, ReadView, ViewCall, ViewOutcome};
 use lightcone_table::ReadSet;
 use lightcone_types::{Identity, TableId};
 
 use super::failures::ViewError;
-use super::host::ViewHost;
+use super::host::{Evaluation, ViewHost};
+use crate::error::Refusal;
 use crate::guest::Guest;
 
 /// What a view returned.
@@ -28,14 +28,15 @@ impl Runner {
     /// It failed; the text says why.
     pub fn call(
         &mut self,
-        host: ViewHost<'_>,
-        datastore: &mut Datastore,
+        evaluation: &mut Evaluation<'_>,
         table: TableId,
         sender: Option<Identity>,
         reads: &mut ReadSet,
     ) -> Result<Returned, ViewError> {
+        let host = evaluation.host;
         let Some(function) = host.module.views.get(&table) else {
-            return Err("the module has no such view any more".into());
+            let text = "the module has no such view any more";
+            return Err(Refusal(text.to_owned()).into());
         };
         let guest = match &mut self.0 {
             Some(guest) => guest,
@@ -46,22 +47,22 @@ impl Runner {
             name: &function.name,
             sender,
         };
-        let view = ReadView::of(datastore);
+        let view = ReadView::of(evaluation.datastore);
         let outcome = guest.instance.call_view(view, &call, reads);
         if guest.instance.is_poisoned() {
             guest.replace(host.shared, host.module, config(host));
         }
         let limits = &host.shared.options.limits;
         match outcome {
-            ViewOutcome::Rows(rows) if rows.len() > limits.view_bytes_max => Err(format!(
+            ViewOutcome::Rows(rows) if rows.len() > limits.view_bytes_max => Err(Refusal(format!(
                 "its rows have {} bytes, and limits.view-bytes-max is {}",
                 rows.len(),
                 limits.view_bytes_max
-            )
+            ))
             .into()),
             ViewOutcome::Rows(rows) => Ok(Returned::Rows(rows)),
             ViewOutcome::Query(text) => Ok(Returned::Query(text)),
-            ViewOutcome::Failed { message } => Err(message.into()),
+            ViewOutcome::Failed { message } => Err(Refusal(message).into()),
             ViewOutcome::TimedOut { .. } => Err(ViewError {
                 reason: format!(
                     "it ran longer than limits.view-ms-max, which is {}, and was stopped",
@@ -74,14 +75,13 @@ impl Runner {
     }
 }
 
-fn make(host: ViewHost<'_>) -> Result<Box<dyn ModuleInstance>, String> {
+fn make(host: ViewHost<'_>) -> Result<Box<dyn ModuleInstance>, Refusal> {
     let loaded = &host.module.program.loaded;
-    let instance = loaded.instantiate(HostEnv::new(config(host)));
-    instance.map_err(|error| format!("the module cannot be instantiated: {error}"))
+    Ok(loaded.instantiate(HostEnv::new(config(host)))?)
 }
 
 fn config(host: ViewHost<'_>) -> HostConfig {
-    let mut config = host.shared.host_config();
+    let mut config = host.shared.config.clone();
     config.limits.call_ms_max = host.shared.options.limits.view_ms_max;
     config
 }

@@ -8,10 +8,11 @@ use lightcone_table::ReadSet;
 use lightcone_types::Identity;
 use rustc_hash::FxHashMap;
 
-use super::host::{ViewHost, ViewMessage, ViewRead, NO_ROWS};
+use super::host::{Evaluation, InstanceKey, ViewHost, ViewMessage, ViewRead, NO_ROWS};
 use super::retries::{error_message, failed_text};
-use super::{Instance, InstanceKey, Queued, Subscriber, Unused, Views};
-use crate::peer::ConnectionNumber;
+use super::{Instance, Queued, Subscriber, Unused, Views};
+use crate::error::Refusal;
+use crate::peer::SetKey;
 
 /// Instances that are kept although they are not used; the oldest go first.
 const UNUSED_INSTANCES_MAX: usize = 1024;
@@ -25,17 +26,15 @@ impl Views {
     /// There are too many instances.
     pub fn materialise(
         &mut self,
-        host: ViewHost<'_>,
-        datastore: &mut Datastore,
+        evaluation: &mut Evaluation<'_>,
         caller: Identity,
         reads: &[ViewRead],
-        messages: &mut Vec<ViewMessage>,
-    ) -> Result<(), String> {
-        self.drop_unused(host, datastore);
+    ) -> Result<(), Refusal> {
+        self.drop_unused(evaluation);
         let mut numbers = Vec::with_capacity(reads.len());
         let mut made = Ok(());
         for read in reads {
-            match self.find_or_make(host, datastore, caller, *read) {
+            match self.find_or_make(evaluation, caller, *read) {
                 Ok(number) => {
                     // Making the next one must not drop it.
                     self.set_used(number);
@@ -49,35 +48,29 @@ impl Views {
         }
         for number in numbers {
             if made.is_ok() {
-                self.bring_up(host, datastore, number, messages);
+                self.bring_up(evaluation, number);
             }
             if self.instance(number).subscribers.is_empty() {
-                self.set_unused(host, number);
+                self.set_unused(evaluation.host, number);
             }
         }
         made
     }
 
     /// Evaluates an instance that is about to be read, unless its rows are good, or it is to wait.
-    fn bring_up(
-        &mut self,
-        host: ViewHost<'_>,
-        datastore: &mut Datastore,
-        number: u32,
-        messages: &mut Vec<ViewMessage>,
-    ) {
-        let now = host.instant();
+    fn bring_up(&mut self, evaluation: &mut Evaluation<'_>, number: u32) {
+        let now = evaluation.host.instant();
         let instance = self.instance(number);
         let (is_live, is_overdue, view) =
             (instance.is_live, instance.is_overdue, instance.key.table);
         let may_begin = !is_live && self.failures.may_begin(view, now);
         if may_begin || (is_overdue && self.failures.may_retry(view, now)) {
-            self.evaluate(host, datastore, number, messages);
+            self.evaluate(evaluation, number);
             return;
         }
         if !is_live {
             self.instance_mut(number).is_live = true;
-            self.wait(host, number, messages);
+            self.wait(evaluation, number);
         }
     }
 
@@ -87,7 +80,7 @@ impl Views {
         host: ViewHost<'_>,
         caller: Identity,
         reads: &[ViewRead],
-        (connection, query_set_id): (ConnectionNumber, u32),
+        set: SetKey,
         request_id: u32,
     ) -> Vec<ViewMessage> {
         let mut messages = Vec::new();
@@ -97,23 +90,20 @@ impl Views {
             };
             self.set_used(number);
             let instance = self.instance_mut(number);
-            let subscriber = instance
-                .subscribers
-                .entry((connection, query_set_id))
-                .or_insert(Subscriber {
-                    request_id,
-                    queries: 0,
-                });
+            let subscriber = instance.subscribers.entry(set).or_insert(Subscriber {
+                request_id,
+                queries: 0,
+            });
             subscriber.queries += 1;
             if instance.is_overdue && instance.subscribers.len() == 1 {
                 // It was not waited for before.
                 self.failures.push(read.table, number);
             }
             let instance = self.instance(number);
-            let subscriber = &instance.subscribers[&(connection, query_set_id)];
+            let subscriber = &instance.subscribers[&set];
             if instance.is_failing && subscriber.queries == 1 {
                 let text = failed_text(&host.name(read.table));
-                messages.push(error_message(connection, query_set_id, request_id, &text));
+                messages.push(error_message(set, request_id, &text));
             }
         }
         messages
@@ -125,21 +115,21 @@ impl Views {
         host: ViewHost<'_>,
         caller: Identity,
         reads: &[ViewRead],
-        (connection, query_set_id): (ConnectionNumber, u32),
+        set: SetKey,
     ) {
         for read in reads {
             let Some(&number) = self.by_key.get(&key_of(*read, caller)) else {
                 continue;
             };
             let subscribers = &mut self.instance_mut(number).subscribers;
-            let Some(subscriber) = subscribers.get_mut(&(connection, query_set_id)) else {
+            let Some(subscriber) = subscribers.get_mut(&set) else {
                 continue;
             };
             subscriber.queries -= 1;
             if subscriber.queries > 0 {
                 continue;
             }
-            subscribers.remove(&(connection, query_set_id));
+            subscribers.remove(&set);
             if subscribers.is_empty() {
                 self.set_unused(host, number);
             }
@@ -148,25 +138,25 @@ impl Views {
 
     fn find_or_make(
         &mut self,
-        host: ViewHost<'_>,
-        datastore: &mut Datastore,
+        evaluation: &mut Evaluation<'_>,
         caller: Identity,
         read: ViewRead,
-    ) -> Result<u32, String> {
+    ) -> Result<u32, Refusal> {
+        let limits = &evaluation.host.shared.options.limits;
         let key = key_of(read, caller);
         if let Some(&number) = self.by_key.get(&key) {
             return Ok(number);
         }
-        let instances_max = host.shared.options.limits.view_instances_max;
+        let instances_max = limits.view_instances_max;
         while self.by_key.len() >= instances_max {
-            if !self.drop_oldest_unused(datastore) {
-                return Err(format!("all {instances_max} instances of views that there may be are in use; raise limits.view-instances-max [LC0715]"));
+            if !self.drop_oldest_unused(evaluation.datastore) {
+                return Err(Refusal(format!("all {instances_max} instances of views that there may be are in use; raise limits.view-instances-max [LC0715]")));
             }
         }
-        let bytes_max = host.shared.options.limits.views_bytes_max;
+        let bytes_max = limits.views_bytes_max;
         while self.bytes > bytes_max {
-            if !self.drop_oldest_unused(datastore) {
-                return Err(format!("the rows of all views have {} bytes, and limits.views-bytes-max is {bytes_max} [LC0715]", self.bytes));
+            if !self.drop_oldest_unused(evaluation.datastore) {
+                return Err(Refusal(format!("the rows of all views have {} bytes, and limits.views-bytes-max is {bytes_max} [LC0715]", self.bytes)));
             }
         }
         let instance = Instance {
@@ -224,14 +214,14 @@ impl Views {
     }
 
     /// Drops unused instances that are too many or too old, in the open transaction.
-    fn drop_unused(&mut self, host: ViewHost<'_>, datastore: &mut Datastore) {
-        let now = host.instant();
+    fn drop_unused(&mut self, evaluation: &mut Evaluation<'_>) {
+        let now = evaluation.host.instant();
         while let Some((_, oldest)) = self.unused.first_key_value() {
             let is_old = now.saturating_duration_since(oldest.since) >= UNUSED_TIME_MAX;
             if !is_old && self.unused.len() <= UNUSED_INSTANCES_MAX {
                 break;
             }
-            self.drop_oldest_unused(datastore);
+            self.drop_oldest_unused(evaluation.datastore);
         }
     }
 

@@ -3,8 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use lightcone_engine::{BackfillRecord, MigrationWork};
-use lightcone_host::ConsoleLevel;
+use lightcone_engine::{BackfillRecord, DatastoreError, MigrationWork};
 
 use super::running_backfill::{Ended, RunningBackfill};
 use super::timers::Timer;
@@ -12,7 +11,6 @@ use super::Writer;
 use crate::backfill::{Backfill, Failure, Resumed};
 use crate::error::UpdateError;
 use crate::migration::{cancelled, PlannedMigration};
-use crate::migration_progress::MigrationOutcome;
 use crate::module::Program;
 
 /// Those who publish the same program again wait too: so many at a time.
@@ -30,7 +28,7 @@ impl Writer {
     ) -> Result<(), UpdateError> {
         self.may_replace(&planned, &program)?;
         if let Some(running) = &mut self.state.backfill {
-            running.waiting.retain(|waiting| !waiting.is_closed());
+            running.waiting.retain(|waiting| !waiting.is_given_up());
             if running.waiting.len() >= WAITING_MAX {
                 return Err(UpdateError::Busy(format!(
                     "{WAITING_MAX} publishes wait for the end of this migration already; `spacetime migrate status` says how far it is [LC0244]"
@@ -68,17 +66,10 @@ impl Writer {
         record: &BackfillRecord,
     ) -> Result<(), UpdateError> {
         let def = self.module.def().clone();
-        let datastore = &mut self.datastore;
-        datastore.begin();
-        let made = datastore
-            .check_tables(&def)
-            .and_then(|()| datastore.begin_backfill(&program.def, &planned.plan, record));
-        if let Err(error) = made {
-            datastore.rollback();
-            return Err(UpdateError::Refused(error.to_string()));
-        }
-        self.commit_and_tell()
-            .map_err(|error| UpdateError::Refused(error.to_string()))
+        self.change(|datastore| {
+            datastore.check_tables(&def)?;
+            Ok(datastore.begin_backfill(&program.def, &planned.plan, record)?)
+        })
     }
 
     fn start_backfill(
@@ -90,7 +81,7 @@ impl Writer {
         let (options, console) = (&self.shared.options, self.shared.log.clone());
         let of = (&program, &planned.plan);
         let mut work = Backfill::new(&self.datastore, options, of, started_us, console)?;
-        let now = self.shared.environment().instant();
+        let now = self.now_instant();
         let progress = &self.shared.status.migration;
         progress.begin_backfill(now, work.interrupt());
         progress.backfilled(work.table(&self.datastore), self.datastore.backfilled());
@@ -106,7 +97,7 @@ impl Writer {
     }
 
     /// After opening, before any transaction: the backfill goes on, or what one has left goes.
-    pub(crate) fn resume_backfill(&mut self, resumed: Option<Result<Resumed, String>>) {
+    pub(crate) fn resume_backfill(&mut self, resumed: Option<Result<Resumed, Failure>>) {
         if !self.datastore.has_backfill_tables() || self.shared.status.is_read_only() {
             return;
         }
@@ -118,11 +109,11 @@ impl Writer {
                 }
                 Err(failure) => failure,
             },
-            Some(Err(reason)) => Failure::other(reason),
+            Some(Err(failure)) => failure,
             // It had ended, and its tables were to go next.
             None => return self.drop_backfill(),
         };
-        let now = self.shared.environment().instant();
+        let now = self.now_instant();
         self.shared.status.migration.begin_backfill(now, None);
         self.end_backfill(reason.into(), Vec::new());
     }
@@ -195,7 +186,7 @@ impl Writer {
         if let Some(failure) = running.failure.take() {
             return self.end_backfill(failure.into(), running.waiting);
         }
-        let now = self.shared.environment().instant();
+        let now = self.now_instant();
         if now < running.next_batch {
             self.state
                 .timers
@@ -206,7 +197,7 @@ impl Writer {
         self.state.has_worked = true;
         match self.run_batch(&mut running, now) {
             Ok(false) => {
-                let ended = self.shared.environment().instant();
+                let ended = self.now_instant();
                 let limits = &self.shared.options.limits;
                 running.next_batch = ended + pause(ended - now, limits.backfill_share_percent);
                 self.state
@@ -226,19 +217,10 @@ impl Writer {
     fn run_batch(&mut self, running: &mut RunningBackfill, now: Instant) -> Result<bool, Failure> {
         let shared = self.shared.clone();
         let until = now + shared.options.limits.backfill_batch_time;
-        self.datastore.begin();
-        let batch = running
-            .work
-            .batch(&mut self.datastore, shared.environment(), until);
-        let is_done = match batch {
-            Ok(is_done) => is_done,
-            Err(failure) => {
-                self.datastore.rollback();
-                return Err(failure);
-            }
-        };
-        self.commit_and_tell()
-            .map_err(|error| Failure::other(error.to_string()))?;
+        let environment = shared.environment();
+        let is_done: Result<_, Failure> =
+            self.change(|datastore| running.work.batch(datastore, environment, until));
+        let is_done = is_done?;
         self.end_round();
         let work = &running.work;
         let progress = &shared.status.migration;
@@ -273,27 +255,16 @@ impl Writer {
     /// Everything is as before.
     fn end_backfill(&mut self, error: UpdateError, waiting: Vec<Ended>) {
         self.drop_backfill();
-        let progress = &self.shared.status.migration;
-        let reason = error.to_string();
-        let outcome = match progress.is_cancel_asked() {
-            true => MigrationOutcome::Cancelled,
-            false => MigrationOutcome::Failed {
-                reason: reason.clone(),
-            },
-        };
-        let ended = (self.shared.environment().instant(), self.now());
-        progress.end(outcome, ended);
-        let text = format!("Database update failed: {reason}");
-        self.shared
-            .log
-            .host(ConsoleLevel::Error, None, &text, self.now());
-        self.tell_of_end(&Err(error), waiting);
+        self.log_failed_update(&error);
+        let failed = Err(error);
+        self.end_migration(&failed);
+        self.tell_of_end(&failed, waiting);
         self.end_round();
     }
 
     fn tell_of_end(&mut self, result: &Result<(), UpdateError>, waiting: Vec<Ended>) {
         for reply in waiting {
-            self.reply_when_durable(true, result.clone(), reply, None);
+            self.answer(reply, result.clone());
         }
     }
 
@@ -301,24 +272,19 @@ impl Writer {
     fn drop_backfill(&mut self) {
         let mut may_go_on = || true;
         let mut work = MigrationWork::new(u64::MAX, &mut may_go_on);
-        self.datastore.begin();
-        let dropped = match self.datastore.drop_backfill(&mut work) {
-            Ok(()) => self.commit_and_tell().map_err(|error| error.to_string()),
-            Err(error) => {
-                self.datastore.rollback();
-                Err(error.to_string())
-            }
-        };
+        let dropped = self.change(|datastore| datastore.drop_backfill(&mut work));
         let Err(error) = dropped else {
             return;
         };
         // They are looked for again when the database is opened; until then they take memory. Nothing follows the module any
         // more: this backfill must not go on then.
         let database = self.shared.options.identity;
-        tracing::error!(%database, error, "what a migration of rows has made cannot be dropped");
-        self.datastore.begin();
-        self.datastore.end_backfill();
-        if let Err(error) = self.commit_and_tell() {
+        tracing::error!(%database, %error, "what a migration of rows has made cannot be dropped");
+        let ended: Result<_, DatastoreError> = self.change(|datastore| {
+            datastore.end_backfill();
+            Ok(())
+        });
+        if let Err(error) = ended {
             tracing::error!(%database, %error, "the end of a migration of rows cannot be noted");
         }
     }

@@ -3,32 +3,26 @@
 use std::ops::Range;
 use std::time::Instant;
 
+use lightcone_engine::DatastoreError;
 use lightcone_host::{ConsoleLevel, OpenTransaction, ReducerCall, ReducerOutcome};
-use lightcone_types::{ConnectionId, Timestamp};
+use lightcone_types::Timestamp;
 use lightcone_wire::server;
-use tokio::sync::oneshot;
 
+use super::lifecycle::delete_client_rows;
 use super::schedule::{CALLS_PER_ROUND_MAX, ROUND_MAX};
 use super::{Origin, Writer};
 use crate::calls::{CallError, CallOutcome};
 use crate::events::{CallFailure, CallResult, Event};
 use crate::inbox::HttpCall;
-use crate::inbox_capacity::{InboxPermit, Place};
-use crate::metrics::{Failure, QueryKind};
-use crate::peer::ConnectionNumber;
+use crate::inbox_capacity::Place;
+use crate::metrics::{Failure, FunctionKind, QueryKind};
+use crate::module::Function;
+use crate::peer::{ConnectionNumber, SetKey};
 use crate::procedures::ReplyTo;
+use crate::replies::Waiter;
 use crate::request::{Decoded, OtherRequest, Request};
-use crate::resolve::{
-    find_procedure, find_reducer, resolve_call, resolve_procedure, RefusalReason,
-};
+use crate::resolve::{find_procedure, find_reducer, resolve, RefusalReason};
 use crate::rights::Rights;
-
-/// In the place of a request that was taken.
-const TAKEN: Request = Request::Procedure {
-    request_id: 0,
-    procedure: 0,
-    args: 0..0,
-};
 
 impl Writer {
     pub(super) fn requests(
@@ -40,24 +34,21 @@ impl Writer {
         let Some(client) = self.state.clients.get(&connection) else {
             return self.shared.inbox.capacity.give_back(&place);
         };
-        let (peer, connection_id) = (client.peer, client.connection_id);
+        let (peer, id) = (client.peer, client.id);
         if decoded.version != self.module.version {
             decoded.resolve_again(&self.module, &peer, client.queue.budget());
         }
         let mut origin = Origin {
-            identity: peer.identity,
-            connection_id,
+            client: id,
             timestamp: decoded.timestamp,
             trace: None,
         };
         while let Some(next) = decoded.requests.get_mut(decoded.taken) {
-            let request = std::mem::replace(next, TAKEN);
+            let request = std::mem::replace(next, Request::TAKEN);
             decoded.taken += 1;
             let received = decoded.received;
             origin.trace = match request {
-                Request::Call { .. } | Request::Procedure { .. } => {
-                    decoded.trace.take().map(|trace| *trace)
-                }
+                Request::Call { .. } => decoded.trace.take().map(|trace| *trace),
                 _ => None,
             };
             self.request(connection, &origin, &decoded.payload, request, received);
@@ -80,11 +71,11 @@ impl Writer {
         match request {
             Request::Call {
                 request_id,
-                reducer,
+                function,
                 args,
-            } => {
+            } if function.kind == FunctionKind::Reducer => {
                 self.note_wait(received);
-                let (result, ops) = self.call(reducer, origin, args_of(args));
+                let (result, ops) = self.call(function.id, origin, args_of(args));
                 self.event(Event::Called {
                     connection,
                     request_id,
@@ -94,9 +85,9 @@ impl Writer {
                 });
                 self.trace_answer(origin);
             }
-            Request::Procedure {
+            Request::Call {
                 request_id,
-                procedure,
+                function,
                 args,
             } => {
                 self.note_wait(received);
@@ -104,7 +95,7 @@ impl Writer {
                     connection,
                     request_id,
                 };
-                self.start_procedure(procedure, *origin, args_of(args), reply_to);
+                self.start_procedure(function, *origin, args_of(args), reply_to);
             }
             Request::Other(other) => self.other_request(connection, origin.timestamp, *other),
         }
@@ -116,33 +107,29 @@ impl Writer {
         timestamp: Timestamp,
         request: OtherRequest,
     ) {
+        let key = |id| SetKey { connection, id };
         match request {
             OtherRequest::RejectedCall {
                 request_id,
-                message,
-                log,
+                kind,
+                refusal,
                 function,
             } => {
-                self.log_refused(&function, &log, timestamp);
+                self.log_refused(&function, &refusal.log, timestamp);
+                if kind == FunctionKind::Procedure {
+                    let mut answer = Vec::new();
+                    let text = &refusal.message;
+                    server::procedure_result_internal_error(&mut answer, request_id, text);
+                    let answer = self.ready(connection, answer);
+                    return self.event(Event::Answered { connection, answer });
+                }
                 self.event(Event::Called {
                     connection,
                     request_id,
                     timestamp: self.now(),
-                    result: CallResult::Failed(CallFailure::NotRun(message)),
+                    result: Err(CallFailure::new(Failure::NotRun, refusal.message)),
                     ops: 0..0,
                 });
-            }
-            OtherRequest::RejectedProcedure {
-                request_id,
-                message,
-                log,
-                function,
-            } => {
-                self.log_refused(&function, &log, timestamp);
-                let mut answer = Vec::new();
-                server::procedure_result_internal_error(&mut answer, request_id, &message);
-                let answer = self.ready(connection, answer);
-                self.event(Event::Answered { connection, answer });
             }
             OtherRequest::Subscribe {
                 request_id,
@@ -150,14 +137,14 @@ impl Writer {
                 set,
                 ticket,
             } => self.timed(QueryKind::Subscribe, |writer| {
-                writer.subscribe(connection, request_id, query_set_id, set, ticket);
+                writer.subscribe(key(query_set_id), request_id, set, ticket);
             }),
             OtherRequest::Unsubscribe {
                 request_id,
                 query_set_id,
                 ticket,
             } => self.timed(QueryKind::Unsubscribe, |writer| {
-                writer.unsubscribe(connection, request_id, query_set_id, ticket);
+                writer.unsubscribe(key(query_set_id), request_id, ticket);
             }),
             OtherRequest::OneOff {
                 request_id,
@@ -169,9 +156,9 @@ impl Writer {
         }
     }
 
-    fn log_error(&self, function: &str, text: &str, timestamp: Timestamp) {
+    pub(super) fn log_error(&self, function: Option<&str>, text: &str, timestamp: Timestamp) {
         let log = &self.shared.log;
-        log.host(ConsoleLevel::Error, Some(function), text, timestamp);
+        log.host(ConsoleLevel::Error, function, text, timestamp);
     }
 
     fn log_refused(&self, function: &str, text: &str, timestamp: Timestamp) {
@@ -186,29 +173,68 @@ impl Writer {
         args: &[u8],
     ) -> (CallResult, Range<usize>) {
         if let Some(reason) = self.shared.status.read_only() {
-            self.module.counters.reducer(reducer).note_refused();
-            return (CallResult::Failed(CallFailure::NotRun(reason)), 0..0);
+            let counters = &self.module.reducer(reducer).counters;
+            counters.note_failure(Failure::NotRun);
+            return (Err(CallFailure::new(Failure::NotRun, reason)), 0..0);
         }
         self.end_round_before(reducer);
-        let measured = self.measure(reducer);
         let started = self.begin_traced(origin);
-        self.datastore().begin();
-        let outcome = self.execute(reducer, origin, args);
-        let (outcome, changes) = self.end_call(outcome);
-        let failure = Failure::of_outcome(&outcome);
-        let result = (self.result(reducer, outcome, origin.timestamp), changes);
+        self.datastore.begin();
+        self.run_reducer(reducer, origin, args, started, false)
+    }
+
+    /// Runs a reducer in the open transaction, and commits it or takes it back. If the caller leaves, his rows go with it. Returns what he
+    /// is told, and the changes for fan-out.
+    pub(super) fn run_reducer(
+        &mut self,
+        reducer: u32,
+        origin: &Origin,
+        args: &[u8],
+        started: Option<Timestamp>,
+        leaves: bool,
+    ) -> (CallResult, Range<usize>) {
+        let measured = self.measure(reducer);
+        let mut outcome = self.execute(reducer, origin, args);
+        let mut changes = 0..0;
+        if matches!(outcome, ReducerOutcome::Ok) {
+            match self.commit_call(origin, leaves) {
+                Ok(committed) => changes = committed,
+                Err(error) => {
+                    let message = error.to_string();
+                    outcome = ReducerOutcome::Fatal { message };
+                }
+            }
+        } else {
+            self.datastore.rollback();
+        }
+        let result = self.result(reducer, outcome, origin.timestamp);
+        let failure = result.as_ref().err().map(|failure| failure.why);
         self.note_call(&measured, failure);
-        self.end_traced(reducer, started, &measured, &result.0);
-        result
+        self.end_traced(reducer, started, &measured, &result);
+        (result, changes)
+    }
+
+    /// # Errors
+    /// The transaction cannot be committed, and is taken back.
+    fn commit_call(
+        &mut self,
+        origin: &Origin,
+        leaves: bool,
+    ) -> Result<Range<usize>, DatastoreError> {
+        if leaves {
+            let deleted = delete_client_rows(&mut self.datastore, origin.client);
+            deleted.inspect_err(|_| self.datastore.rollback())?;
+        }
+        Ok(self.commit()?.changes)
     }
 
     /// Runs a reducer in the open transaction and replaces the instance if it trapped.
     pub(super) fn execute(&mut self, reducer: u32, origin: &Origin, args: &[u8]) -> ReducerOutcome {
         let call = ReducerCall {
             id: reducer,
-            name: &self.module.reducer_names[reducer as usize],
-            sender: origin.identity,
-            connection_id: origin.connection_id,
+            name: &self.module.reducer(reducer).name,
+            sender: origin.client.identity,
+            connection_id: origin.client.connection_id,
             timestamp: origin.timestamp,
             args,
         };
@@ -216,61 +242,40 @@ impl Writer {
         let instance = &mut self.guest.instance;
         let outcome = instance.call_reducer(OpenTransaction::of(datastore), &call);
         if instance.is_poisoned() {
-            let config = self.shared.host_config();
+            let config = self.shared.config.clone();
             self.guest.replace(&self.shared, &self.module, config);
         }
         outcome
     }
 
-    /// Commits what a reducer has done, or takes it back. Returns what came of the call, and the changes for fan-out.
-    pub(super) fn end_call(&mut self, outcome: ReducerOutcome) -> (ReducerOutcome, Range<usize>) {
-        if !matches!(outcome, ReducerOutcome::Ok) {
-            self.datastore().rollback();
-            return (outcome, 0..0);
-        }
-        match self.commit() {
-            Ok(committed) => (outcome, committed.changes),
-            Err(error) => {
-                let message = error.to_string();
-                (ReducerOutcome::Fatal { message }, 0..0)
-            }
-        }
-    }
-
     /// What the caller is told of a call that has ended.
-    pub(super) fn result(
-        &mut self,
-        reducer: u32,
-        outcome: ReducerOutcome,
-        timestamp: Timestamp,
-    ) -> CallResult {
-        if matches!(outcome, ReducerOutcome::Ok) {
-            return CallResult::Committed;
-        }
-        let name = self.module.reducer_names[reducer as usize].clone();
-        match outcome {
-            ReducerOutcome::Ok => CallResult::Committed,
+    fn result(&self, reducer: u32, outcome: ReducerOutcome, timestamp: Timestamp) -> CallResult {
+        let (database, reducer) = (
+            self.shared.options.identity,
+            &self.module.reducer(reducer).name,
+        );
+        Err(match outcome {
+            ReducerOutcome::Ok => return Ok(()),
             ReducerOutcome::UserError(text) => {
-                self.log_error(&name, &text, timestamp);
-                CallResult::UserError(text)
+                self.log_error(Some(reducer), &text, timestamp);
+                CallFailure::new(Failure::Sender, text)
             }
             ReducerOutcome::Fatal { message } => {
-                tracing::warn!(database = %self.shared.options.identity, reducer = %name, %message, "a reducer trapped");
-                CallResult::Failed(CallFailure::Fatal)
+                tracing::warn!(%database, %reducer, %message, "a reducer trapped");
+                CallFailure::new(Failure::Trap, message)
             }
             ReducerOutcome::TimedOut { message } => {
-                tracing::warn!(database = %self.shared.options.identity, reducer = %name, %message, "a reducer was stopped");
-                CallResult::Failed(CallFailure::TimedOut(message))
+                tracing::warn!(%database, %reducer, %message, "a reducer was stopped");
+                CallFailure::new(Failure::Time, message)
             }
-        }
+        })
     }
 
     /// A call inside a connection of its own, which comes and goes even if the call does not reach the module (06 §5.11).
     pub(super) fn http_call(
         &mut self,
         call: HttpCall,
-        permit: InboxPermit,
-        reply: oneshot::Sender<Result<CallOutcome, CallError>>,
+        waiter: Waiter<Result<CallOutcome, CallError>>,
     ) {
         let HttpCall {
             caller,
@@ -283,8 +288,7 @@ impl Writer {
         } = call;
         self.note_wait(received);
         let origin = Origin {
-            identity: caller.identity,
-            connection_id,
+            client: caller.client(connection_id),
             timestamp,
             trace,
         };
@@ -296,44 +300,42 @@ impl Writer {
                 let inside = Some(&*caller.jwt_payload);
                 let result = args
                     .and_then(|args| self.call_by_name(&origin, rights, &function, &args, inside));
-                return self.reply_when_durable(true, result, reply, Some(permit));
+                return self.answer(waiter, result);
             }
         }
-        if let Err(refused) = self.connect(caller.identity, connection_id, &caller.jwt_payload) {
+        if let Err(refused) = self.connect(origin.client, &caller.jwt_payload) {
             if self.shared.status.is_read_only() {
                 self.count_refused(rights, &function);
             }
-            let refused: Result<CallOutcome, CallError> = Err(refused.into());
-            return self.reply_when_durable(true, refused, reply, Some(permit));
+            return self.answer(waiter, Err(refused.into()));
         }
-        let args = match args {
-            Ok(args) => match self.procedure_by_name(rights, &function, &args) {
-                None => Ok(args),
-                Some(Ok(procedure)) => {
-                    // The client goes when the procedure has ended.
-                    let reply_to = ReplyTo::Http {
-                        permit: Some(permit),
-                        reply,
-                    };
-                    return self.start_procedure(procedure, origin, &args, reply_to);
-                }
-                Some(Err(error)) => Err(error),
-            },
+        let result = args.and_then(|args| {
+            let procedure = self.procedure_by_name(rights, &function, &args)?;
+            Ok((args, procedure))
+        });
+        let result = match result {
+            // The client goes when the procedure has ended.
+            Ok((args, Some(procedure))) => {
+                return self.start_procedure(procedure, origin, &args, ReplyTo::Http(waiter));
+            }
+            Ok((args, None)) => self.call_by_name(&origin, rights, &function, &args, None),
             Err(error) => Err(error),
         };
-        let result =
-            args.and_then(|args| self.call_by_name(&origin, rights, &function, &args, None));
-        self.disconnect(caller.identity, connection_id);
-        self.reply_when_durable(true, result, reply, Some(permit));
+        self.disconnect(origin.client);
+        self.answer(waiter, result);
     }
 
     /// A call never began, as the database takes no writes.
     fn count_refused(&self, rights: Rights, function: &str) {
-        let (module, counters) = (&self.module, &self.module.counters);
-        if let Ok((reducer, _)) = find_reducer(module, rights, function) {
-            counters.reducer(reducer as u32).note_refused();
-        } else if let Some((procedure, _)) = find_procedure(module, rights, function) {
-            counters.procedure(procedure as u32).note_refused();
+        let module = &self.module;
+        let function = match find_reducer(module, rights, function) {
+            Ok((reducer, _)) => Some(Function::reducer(reducer as u32)),
+            Err(_) => find_procedure(module, rights, function)
+                .map(|(procedure, _)| Function::procedure(procedure as u32)),
+        };
+        if let Some(function) = function {
+            let counters = &module.function(function).counters;
+            counters.note_failure(Failure::NotRun);
         }
     }
 
@@ -343,27 +345,29 @@ impl Writer {
         rights: Rights,
         function: &str,
         args: &[u8],
-    ) -> Option<Result<u32, CallError>> {
+    ) -> Result<Option<Function>, CallError> {
         // Once more: the module may have been replaced since the arguments were read.
         if find_reducer(&self.module, rights, function).is_ok() {
-            return None;
+            return Ok(None);
         }
-        let (procedure, definition) = find_procedure(&self.module, rights, function)?;
-        Some(match definition.validate_args(args) {
-            Ok(_) => Ok(procedure as u32),
+        let Some((procedure, definition)) = find_procedure(&self.module, rights, function) else {
+            return Ok(None);
+        };
+        match definition.validate_args(args) {
+            Ok(_) => Ok(Some(Function::procedure(procedure as u32))),
             Err(error) => Err(CallError::InvalidArguments(format!(
                 "invalid arguments for procedure {}: {error}",
                 definition.name
             ))),
-        })
+        }
     }
 
     /// Calls that modules have asked for outside of any transaction (03 §8.9).
     pub(super) fn run_immediate_calls(&mut self) {
-        let started = self.shared.environment().instant();
+        let started = self.now_instant();
         for _ in 0..CALLS_PER_ROUND_MAX {
             let ends = self.state.failed || self.state.stop.is_some();
-            if ends || self.shared.environment().instant() - started >= ROUND_MAX {
+            if ends || self.now_instant() - started >= ROUND_MAX {
                 break;
             }
             let Some((name, args)) = self.shared.immediate.take() else {
@@ -378,30 +382,25 @@ impl Writer {
     }
 
     fn run_immediate_call(&mut self, name: &str, args: &[u8]) {
-        let origin = Origin {
-            identity: self.shared.options.identity,
-            connection_id: ConnectionId(0),
-            timestamp: self.now(),
-            trace: None,
-        };
+        let origin = Origin::without_client(self.shared.options.identity, self.now());
         let module = self.module.clone();
         // The database itself may call what is private.
-        let refusal = match resolve_call(&module, Rights::All, name, args) {
-            Ok(reducer) => {
-                let (_, ops) = self.call(reducer, &origin, args);
+        let resolve = |kind| resolve(&module, Rights::All, kind, name, args);
+        let found = match resolve(FunctionKind::Reducer) {
+            Err(refusal) if refusal.reason == RefusalReason::Unknown => {
+                resolve(FunctionKind::Procedure)
+            }
+            found => found,
+        };
+        let refusal = match found {
+            Ok(function) if function.kind == FunctionKind::Reducer => {
+                let (_, ops) = self.call(function.id, &origin, args);
                 return self.event(Event::Committed { ops });
             }
-            Err(refusal) if refusal.reason == RefusalReason::Unknown => {
-                match resolve_procedure(&module, Rights::All, name, args) {
-                    Ok(procedure) => {
-                        return self.start_procedure(procedure, origin, args, ReplyTo::None)
-                    }
-                    Err(refusal) => refusal,
-                }
-            }
+            Ok(function) => return self.start_procedure(function, origin, args, ReplyTo::None),
             Err(refusal) => refusal,
         };
-        self.log_error(name, &refusal.log, origin.timestamp);
+        self.log_error(Some(name), &refusal.log, origin.timestamp);
     }
 
     /// With `inside`, the payload of the caller's token, the caller comes and goes in the call's own transaction.
@@ -413,16 +412,19 @@ impl Writer {
         args: &[u8],
         inside: Option<&str>,
     ) -> Result<CallOutcome, CallError> {
-        let reducer = resolve_call(&self.module, rights, function, args).map_err(|refusal| {
+        let reducer = resolve(&self.module, rights, FunctionKind::Reducer, function, args);
+        let reducer = reducer.map_err(|refusal| {
             self.log_refused(function, &refusal.log, origin.timestamp);
             CallError::InvalidArguments(refusal.message)
         })?;
-        let started = self.shared.environment().instant();
+        let started = self.now_instant();
         let (result, ops) = match inside {
-            None => self.call(reducer, origin, args),
-            Some(jwt_payload) => self.call_inside_connection(reducer, origin, args, jwt_payload)?,
+            None => self.call(reducer.id, origin, args),
+            Some(jwt_payload) => {
+                self.call_inside_connection(reducer.id, origin, args, jwt_payload)?
+            }
         };
-        let elapsed = self.shared.environment().instant() - started;
+        let elapsed = self.now_instant() - started;
         self.event(Event::Committed { ops });
         let outcome = CallOutcome {
             execution_us: elapsed.as_micros() as u64,
@@ -430,12 +432,18 @@ impl Writer {
             energy_used: (elapsed.as_nanos() as u64).max(1),
             returned_json: None,
         };
-        match result {
-            CallResult::Committed => Ok(outcome),
-            CallResult::UserError(message) => Err(CallError::UserError { message, outcome }),
-            CallResult::Failed(CallFailure::Fatal) => Err(CallError::Fatal { outcome }),
-            CallResult::Failed(CallFailure::TimedOut(_)) => Err(CallError::TimedOut { outcome }),
-            CallResult::Failed(CallFailure::NotRun(text)) => Err(CallError::Database(text)),
-        }
+        let Err(failure) = result else {
+            return Ok(outcome);
+        };
+        let CallFailure { why, reason } = *failure;
+        Err(match why {
+            Failure::Sender => CallError::UserError {
+                message: reason,
+                outcome,
+            },
+            Failure::Trap => CallError::Fatal { outcome },
+            Failure::Time => CallError::TimedOut { outcome },
+            Failure::NotRun => CallError::Database(reason),
+        })
     }
 }

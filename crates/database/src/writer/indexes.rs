@@ -12,6 +12,7 @@ use tokio::sync::oneshot;
 use super::state::{Build, ClientIndexes};
 use super::Writer;
 use crate::budget::ClientBudget;
+use crate::error::Refusal;
 use crate::inbox::Built;
 use crate::index_build::BuildRound;
 use crate::outgoing::ReadTicket;
@@ -46,7 +47,7 @@ impl Writer {
         set: &CompiledSet,
         connection: ConnectionNumber,
         ticket: &ReadTicket,
-    ) -> Result<Option<oneshot::Receiver<()>>, String> {
+    ) -> Result<Option<oneshot::Receiver<()>>, Refusal> {
         let columns = set.queries.iter().flat_map(|query| query.held_columns());
         let mut missing = Vec::new();
         for (schema, column) in columns {
@@ -84,7 +85,7 @@ impl Writer {
                 continue;
             }
             if ticket.way_back.is_none() || ticket.waits >= WAITS_MAX {
-                return Err(no_index(schema, column));
+                return Err(no_index(schema, column).into());
             }
             let mut builds = indexes.builds.iter();
             let own = builds.clone().any(|build| build.client == client);
@@ -135,7 +136,7 @@ impl Writer {
         build.rounds += 1;
         let may_go_on = build.rounds <= ROUNDS_MAX;
         let changes = self.datastore.take_index_changes(place.0, place.1);
-        let now = self.shared.environment().instant();
+        let now = self.now_instant();
         match (built.index, changes) {
             (Some(mut index), Some(changes)) if changes.len() <= CAUGHT_UP_CHANGES_MAX => {
                 index.apply(&changes, 0, usize::MAX);

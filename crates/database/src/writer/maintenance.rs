@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use lightcone_engine::Datastore;
-use lightcone_log::LogWriter;
 use tokio::sync::{oneshot, OwnedSemaphorePermit};
 
 use super::Writer;
 use crate::events::FanoutItem;
-use crate::inbox::{Notice, TableRows};
+use crate::inbox::{Input, TableRows};
 use crate::shared::Shared;
 use crate::snapshot::{self, SnapshotJob};
 use crate::status::FAILED_TEXT;
@@ -26,6 +25,11 @@ impl Writer {
         rows.collect()
     }
 
+    /// Since the newest snapshot when the database was opened.
+    fn log_bytes(&self) -> u64 {
+        self.replayed_bytes + self.committer.stats().log_bytes
+    }
+
     pub(super) fn snapshot_if_due(&mut self) {
         let limits = &self.shared.options.limits;
         if self.state.snapshot_running
@@ -35,7 +39,7 @@ impl Writer {
         {
             return;
         }
-        let log_bytes = self.replayed_bytes + self.committer.stats().log_bytes;
+        let log_bytes = self.log_bytes();
         if log_bytes.saturating_sub(self.state.log_bytes_at_snapshot) < limits.snapshot_log_bytes {
             return;
         }
@@ -55,7 +59,7 @@ impl Writer {
         let wait = async move {
             if let (Ok(turn), Some(shared)) = (turns.acquire_owned().await, shared.upgrade()) {
                 // A database that has stopped lets the next one have its turn.
-                let _ = shared.inbox.notice(Notice::SnapshotTurn(turn));
+                let _ = shared.inbox.send(Input::SnapshotTurn(turn));
             }
         };
         self.shared.environment().spawn_task(Box::pin(wait));
@@ -67,8 +71,8 @@ impl Writer {
             self.state.snapshot_running = false;
             return;
         }
-        let log_bytes = self.replayed_bytes + self.committer.stats().log_bytes;
-        let state = self.datastore().snapshot();
+        let log_bytes = self.log_bytes();
+        let state = self.datastore.snapshot();
         let job = SnapshotJob::new(
             &self.shared,
             &self.committer,
@@ -94,10 +98,9 @@ impl Writer {
         };
         self.end_round();
         self.shared.log.flush();
-        let log_bytes = self.replayed_bytes + self.committer.stats().log_bytes;
-        self.shared.status.forget_log();
-        let committer = sole_owner(self.committer);
-        let log = committer.shutdown();
+        let log_bytes = self.log_bytes();
+        let log = self.committer.shutdown();
+        drop(self.shared.snapshots.hold());
         match &log {
             Ok(_) if !self.state.failed => mark_planned(&self.shared, &self.datastore),
             Ok(_) => {}
@@ -130,19 +133,8 @@ fn mark_planned(shared: &Shared, datastore: &Datastore) {
         return;
     }
     let options = &shared.options;
-    if let Err(error) = crate::no_schedules::set(&*options.storage, &options.directory, true) {
+    if let Err(error) = options.note_no_schedules(true) {
         // It is opened once for nothing, no more.
         tracing::debug!(database = %options.identity, %error, "the mark of a database without plans cannot be set");
-    }
-}
-
-/// Waits for a snapshot thread or a reader of statistics to let go of the log.
-fn sole_owner(mut committer: Arc<LogWriter>) -> LogWriter {
-    loop {
-        match Arc::try_unwrap(committer) {
-            Ok(committer) => return committer,
-            Err(shared) => committer = shared,
-        }
-        std::thread::sleep(std::time::Duration::from_millis(5));
     }
 }

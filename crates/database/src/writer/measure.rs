@@ -2,7 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use lightcone_host::ReducerOutcome;
 use lightcone_log::LogOffset;
 
 use super::Writer;
@@ -33,14 +32,14 @@ impl Writer {
     /// From now on others wait for the writer.
     pub(super) fn begin_round(&mut self) {
         self.end_run();
-        let now = self.shared.environment().instant();
+        let now = self.now_instant();
         (self.state.round_started, self.state.last_reading) = (Some(now), Some(now));
     }
 
     /// No request waits any more: the writer asks for more.
     pub(super) fn note_round(&mut self) {
         if let Some(started) = self.state.round_started.take() {
-            let now = self.shared.environment().instant();
+            let now = self.now_instant();
             let held = now.saturating_duration_since(started);
             self.shared.metrics.rounds.note(held);
         }
@@ -49,7 +48,7 @@ impl Writer {
     /// Sends what is done before a reducer that usually takes long. No transaction may be open.
     #[inline]
     pub(super) fn end_round_before(&mut self, reducer: u32) {
-        let usual_ns = self.module.counters.reducer(reducer).usual_ns();
+        let usual_ns = self.module.reducer(reducer).counters.usual_ns();
         let is_slow = usual_ns >= SLOW_NS && usual_ns != u64::MAX;
         if is_slow && !self.state.batch.events.is_empty() {
             self.end_round();
@@ -62,10 +61,10 @@ impl Writer {
         if self.state.run.reducer != reducer {
             self.end_run();
             self.state.run.reducer = reducer;
-            self.state.run.usual_ns = self.module.counters.reducer(reducer).usual_ns();
+            self.state.run.usual_ns = self.module.reducer(reducer).counters.usual_ns();
         }
         if self.state.last_reading.is_none() {
-            self.state.last_reading = Some(self.shared.environment().instant());
+            self.state.last_reading = Some(self.now_instant());
         }
         Measured {
             next_offset: self.next_offset,
@@ -81,7 +80,7 @@ impl Writer {
         run.calls += 1;
         run.records += has_record;
         if let Some(failure) = failure {
-            let counters = self.module.counters.reducer(run.reducer);
+            let counters = &self.module.reducer(run.reducer).counters;
             counters.note_failure(failure);
         }
         if run.calls >= RUN_CALLS_MAX || run.usual_ns >= SHORT_NS {
@@ -94,12 +93,12 @@ impl Writer {
         if self.state.run.calls == 0 {
             return;
         }
-        let now = self.shared.environment().instant();
+        let now = self.now_instant();
         let started = self.state.last_reading.replace(now).unwrap_or(now);
         let took = now.saturating_duration_since(started);
         self.note_unsent(started, now);
         let run = &mut self.state.run;
-        let counters = self.module.counters.reducer(run.reducer);
+        let counters = &self.module.reducer(run.reducer).counters;
         run.usual_ns = counters.note_run(took, run.calls, run.usual_ns);
         counters.note_records(run.records);
         (run.calls, run.records) = (0, 0);
@@ -124,7 +123,7 @@ impl Writer {
         let now = match self.state.last_reading {
             Some(reading) if run.calls == 0 => reading,
             Some(reading) => reading + Duration::from_nanos(u64::from(run.calls) * run.usual_ns),
-            None => self.shared.environment().instant(),
+            None => self.now_instant(),
         };
         if self.state.last_reading.is_none() {
             self.state.last_reading = Some(now);
@@ -136,24 +135,12 @@ impl Writer {
     /// Does something for a query and counts it.
     pub(super) fn timed<T>(&mut self, kind: QueryKind, work: impl FnOnce(&mut Writer) -> T) -> T {
         self.stop_run();
-        let started = self.shared.environment().instant();
+        let started = self.now_instant();
         let result = work(self);
-        let now = self.shared.environment().instant();
+        let now = self.now_instant();
         self.note_unsent(started, now);
         let took = now.saturating_duration_since(started);
         self.shared.metrics.note_query(kind, took);
         result
-    }
-}
-
-impl Failure {
-    /// Why a reducer failed that ran.
-    pub(super) fn of_outcome(outcome: &ReducerOutcome) -> Option<Failure> {
-        match outcome {
-            ReducerOutcome::Ok => None,
-            ReducerOutcome::UserError(_) => Some(Failure::Sender),
-            ReducerOutcome::Fatal { .. } => Some(Failure::Trap),
-            ReducerOutcome::TimedOut { .. } => Some(Failure::Time),
-        }
     }
 }

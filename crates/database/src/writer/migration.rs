@@ -5,26 +5,24 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use lightcone_engine::MigrationWork;
-use lightcone_host::{ConsoleLevel, HostEnv};
+use lightcone_host::HostEnv;
 use lightcone_schema::{MigrationPlan, TableSchema};
-use lightcone_types::{ConnectionId, Identity, TableId};
+use lightcone_types::TableId;
 use rustc_hash::FxHashMap;
 
-use super::queries::counts_of;
 use super::same_meaning::same_meaning;
 use super::views::views_of_set;
 use super::Writer;
 use crate::catalog::CatalogView;
 use crate::compile::SetCompiler;
-use crate::error::UpdateError;
+use crate::error::{Refusal, UpdateError};
 use crate::events::Event;
 use crate::guest::Guest;
-use crate::metrics::{ModuleCounters, SeriesMax};
 use crate::migration::{cancelled, log_text, take_steps, PlannedMigration};
 use crate::migration_function::Surroundings;
 use crate::migration_progress::MigrationOutcome;
 use crate::module::{Module, Program};
-use crate::peer::ConnectionNumber;
+use crate::peer::SetKey;
 use crate::request::CompiledSet;
 use lightcone_live::LiveQuery;
 
@@ -36,12 +34,11 @@ type Schemas = FxHashMap<TableId, Arc<TableSchema>>;
 
 /// A query set whose queries read tables that have changed, and were compiled again.
 struct Swapped {
-    connection: ConnectionNumber,
-    query_set_id: u32,
+    key: SetKey,
     /// In the place of which others are now.
     old: CompiledSet,
     /// Why there are no others: the set ends.
-    error: Option<String>,
+    error: Option<Refusal>,
 }
 
 impl Writer {
@@ -52,10 +49,7 @@ impl Writer {
         planned: PlannedMigration,
     ) -> Result<(), UpdateError> {
         self.may_replace(&planned, &program)?;
-        self.shared
-            .status
-            .migration
-            .begin(self.shared.environment().instant());
+        self.shared.status.migration.begin(self.now_instant());
         self.replace_at_once(program, planned)
     }
 
@@ -66,17 +60,26 @@ impl Writer {
         planned: PlannedMigration,
     ) -> Result<(), UpdateError> {
         let replaced = self.replace_in_steps(program, planned);
+        self.end_migration(&replaced);
+        replaced
+    }
+
+    /// Notes how a migration has ended.
+    pub(super) fn end_migration(&self, result: &Result<(), UpdateError>) {
         let progress = &self.shared.status.migration;
-        let outcome = match &replaced {
+        let outcome = match result {
             Ok(()) => MigrationOutcome::Committed,
             Err(_) if progress.is_cancelled() => MigrationOutcome::Cancelled,
             Err(error) => MigrationOutcome::Failed {
                 reason: error.to_string(),
             },
         };
-        let ended = (self.shared.environment().instant(), self.now());
-        progress.end(outcome, ended);
-        replaced
+        progress.end(outcome, (self.now_instant(), self.now()));
+    }
+
+    pub(super) fn log_failed_update(&self, error: &UpdateError) {
+        let text = format!("Database update failed: {error}");
+        self.log_error(None, &text, self.now());
     }
 
     fn replace_in_steps(
@@ -84,7 +87,7 @@ impl Writer {
         program: Program,
         planned: PlannedMigration,
     ) -> Result<(), UpdateError> {
-        let env = HostEnv::new(self.shared.host_config());
+        let env = HostEnv::new(self.shared.config.clone());
         let instance = program
             .loaded
             .instantiate(env)
@@ -96,9 +99,7 @@ impl Writer {
         let breaks_clients = planned.plan.breaks_clients();
         if let Err(error) = self.migrate(program, &planned) {
             self.datastore.know_old_tables(self.module.def());
-            let reason = error.to_string();
-            let text = format!("Database update failed: {reason}");
-            log.host(ConsoleLevel::Error, None, &text, self.now());
+            self.log_failed_update(&error);
             return Err(error);
         }
         self.shared.set_module(self.module.clone());
@@ -124,16 +125,10 @@ impl Writer {
             self.datastore.rollback();
             return Err(error);
         }
-        let catalog = CatalogView::new(&self.datastore, &program.def);
-        let version = self.module.version + 1;
-        let tables_version = match planned.plan.changes_tables() {
-            true => version,
-            false => self.module.tables_version,
-        };
-        let counting = Some(&self.module.counters);
-        let series_max = SeriesMax::of(&self.shared.options.limits);
-        let counters = ModuleCounters::new(&program.def, &self.datastore, counting, series_max);
-        let module = Module::new(version, tables_version, program, catalog, counters);
+        let knows_tables = !planned.plan.changes_tables();
+        let limits = &self.shared.options.limits;
+        let old = Some(&*self.module);
+        let module = Module::new(program, &self.datastore, old, knows_tables, limits);
         let module = Arc::new(module);
         match planned.plan.breaks_clients() {
             true => self.commit_and_close_all(module)?,
@@ -148,8 +143,6 @@ impl Writer {
         program: &Program,
         planned: &PlannedMigration,
     ) -> Result<(), UpdateError> {
-        let refused =
-            |error: lightcone_engine::DatastoreError| UpdateError::Refused(error.to_string());
         let datastore = &mut self.datastore;
         let mut record = datastore
             .module_record()
@@ -157,7 +150,7 @@ impl Writer {
         record.program_kind = program.kind as u8;
         record.program_hash = program.hash;
         record.program = program.bytes.to_vec();
-        datastore.set_module_record(&record).map_err(refused)?;
+        datastore.set_module_record(&record)?;
         let (old, log) = (self.module.def().clone(), self.shared.log.clone());
         let around = Surroundings {
             options: &self.shared.options,
@@ -175,7 +168,7 @@ impl Writer {
             }
         })?;
         // Of a database that was made by a version without views.
-        datastore.create_views(&program.def).map_err(refused)?;
+        datastore.create_views(&program.def)?;
         Ok(())
     }
 
@@ -218,35 +211,26 @@ impl Writer {
     }
 
     /// Puts newly compiled queries in the place of those of these sets, in the open transaction.
-    fn swap_sets(
-        &mut self,
-        sets: Vec<(ConnectionNumber, u32)>,
-        catalog: &CatalogView,
-    ) -> Vec<Swapped> {
+    fn swap_sets(&mut self, sets: Vec<SetKey>, catalog: &CatalogView) -> Vec<Swapped> {
         let mut swapped = Vec::with_capacity(sets.len());
-        for (connection, query_set_id) in sets {
-            let Some(new) = self.compile_again(connection, query_set_id, catalog) else {
+        for key in sets {
+            let Some(new) = self.compile_again(key, catalog) else {
                 continue;
             };
             let (new, error) = match new {
                 Ok(new) => (new, None),
                 Err(error) => (CompiledSet::default(), Some(error)),
             };
-            let Some(old) = self.exchange_set(connection, query_set_id, new) else {
+            let Some(old) = self.exchange_set(key, new) else {
                 continue;
             };
             // First all go, then all come: the same query is never known in both forms.
             self.let_go_of(&old.queries);
-            swapped.push(Swapped {
-                connection,
-                query_set_id,
-                old,
-                error,
-            });
+            swapped.push(Swapped { key, old, error });
         }
         for place in &mut swapped {
             if place.error.is_none() {
-                place.error = self.take_up(place.connection, place.query_set_id).err();
+                place.error = self.take_up(place.key).err();
             }
         }
         swapped
@@ -256,29 +240,28 @@ impl Writer {
     fn swap_back(&mut self, swapped: Vec<Swapped>) {
         let mut old = Vec::with_capacity(swapped.len());
         for Swapped {
-            connection,
-            query_set_id,
+            key,
             old: before,
             error,
         } in swapped
         {
-            let Some(new) = self.exchange_set(connection, query_set_id, before) else {
+            let Some(new) = self.exchange_set(key, before) else {
                 continue;
             };
             if error.is_none() {
                 self.let_go_of(&new.queries);
             }
-            old.push((connection, query_set_id));
+            old.push(key);
         }
         let mut failed = Vec::new();
-        for (connection, query_set_id) in old {
-            if let Err(error) = self.take_up(connection, query_set_id) {
-                failed.push(((connection, query_set_id), error));
+        for key in old {
+            if let Err(error) = self.take_up(key) {
+                failed.push((key, error));
             }
         }
-        for (set, error) in failed {
-            if let Some(old) = self.exchange_set(set.0, set.1, CompiledSet::default()) {
-                self.end_swapped(set, &old, &error);
+        for (key, error) in failed {
+            if let Some(old) = self.exchange_set(key, CompiledSet::default()) {
+                self.end_swapped(key, &old, &error.0);
             }
         }
     }
@@ -286,18 +269,15 @@ impl Writer {
     /// Fan-out hears of the new queries before it hears of changes that they are to be compared with.
     fn tell_of_swapped(&mut self, swapped: Vec<Swapped>, ops: Range<usize>) {
         let mut sets = Vec::new();
-        for place in swapped {
-            let key = (place.connection, place.query_set_id);
-            if let Some(error) = place.error {
+        for Swapped { key, old, error } in swapped {
+            if let Some(error) = error {
                 // Those of the new queries that were taken up are none.
-                self.exchange_set(key.0, key.1, CompiledSet::default());
-                self.end_swapped(
-                    key,
-                    &place.old,
-                    &format!("the module was updated, and this subscription cannot go on: {error}"),
-                );
+                self.exchange_set(key, CompiledSet::default());
+                let error =
+                    format!("the module was updated, and this subscription cannot go on: {error}");
+                self.end_swapped(key, &old, &error);
             } else if let Some(set) = self.query_set(key) {
-                sets.push((key.0, key.1, set.queries.clone()));
+                sets.push((key, set.queries.clone()));
             }
         }
         if !sets.is_empty() {
@@ -307,31 +287,27 @@ impl Writer {
     }
 
     /// Ends a set that holds nothing any more but the instances of views that its old queries read.
-    fn end_swapped(&mut self, set: (ConnectionNumber, u32), old: &CompiledSet, error: &str) {
-        let client = self.state.clients.get(&set.0);
+    fn end_swapped(&mut self, key: SetKey, old: &CompiledSet, error: &str) {
+        let client = self.state.clients.get(&key.connection);
         if let Some(identity) = client.map(|client| client.peer.identity) {
-            self.unsubscribe_from_views(identity, &views_of_set(&old.queries), set);
+            self.unsubscribe_from_views(identity, &views_of_set(&old.queries), key);
         }
-        self.end_sets(vec![set], error);
+        self.end_sets(vec![key], error);
     }
 
-    fn query_set(
-        &self,
-        (connection, query_set_id): (ConnectionNumber, u32),
-    ) -> Option<&CompiledSet> {
-        let client = self.state.clients.get(&connection)?;
-        Some(&client.query_sets.get(&query_set_id)?.set)
+    fn query_set(&self, key: SetKey) -> Option<&CompiledSet> {
+        let client = self.state.clients.get(&key.connection)?;
+        Some(&client.query_sets.get(&key.id)?.set)
     }
 
     /// The queries of a set, compiled from their texts. None: the set is gone.
     fn compile_again(
         &self,
-        connection: ConnectionNumber,
-        query_set_id: u32,
+        key: SetKey,
         catalog: &CatalogView,
-    ) -> Option<Result<CompiledSet, String>> {
-        let client = self.state.clients.get(&connection)?;
-        let set = &client.query_sets.get(&query_set_id)?.set;
+    ) -> Option<Result<CompiledSet, Refusal>> {
+        let client = self.state.clients.get(&key.connection)?;
+        let set = &client.query_sets.get(&key.id)?.set;
         let mut compiler = SetCompiler::new(&client.peer, client.queue.budget());
         let mut texts = set.queries.iter().map(|query| query.query.text());
         let compiled = texts.try_for_each(|text| compiler.add_again(catalog, text));
@@ -343,20 +319,12 @@ impl Writer {
     }
 
     /// Puts other queries into a set and gives back those that it had.
-    fn exchange_set(
-        &mut self,
-        connection: ConnectionNumber,
-        query_set_id: u32,
-        new: CompiledSet,
-    ) -> Option<CompiledSet> {
-        let client = self.state.clients.get_mut(&connection)?;
-        let set = &mut client.query_sets.get_mut(&query_set_id)?.set;
-        let old = std::mem::replace(set, new);
-        let (was, now) = (counts_of(&old), counts_of(set));
-        client.queries = client.queries - was.queries + now.queries;
-        client.windows = client.windows - was.windows + now.windows;
-        client.query_steps = client.query_steps - was.steps + now.steps;
-        Some(old)
+    fn exchange_set(&mut self, key: SetKey, new: CompiledSet) -> Option<CompiledSet> {
+        let client = self.state.clients.get_mut(&key.connection)?;
+        let set = &mut client.query_sets.get_mut(&key.id)?.set;
+        client.counts.remove(&set.queries);
+        client.counts.add(&new.queries);
+        Some(std::mem::replace(set, new))
     }
 
     /// Lets go of what live queries hold, but for views, which stay theirs.
@@ -367,12 +335,12 @@ impl Writer {
     }
 
     /// Takes what the queries of a set need, after [`let_go_of`](Self::let_go_of).
-    fn take_up(&mut self, connection: ConnectionNumber, query_set_id: u32) -> Result<(), String> {
-        let Some(set) = self.query_set((connection, query_set_id)) else {
+    fn take_up(&mut self, key: SetKey) -> Result<(), Refusal> {
+        let Some(set) = self.query_set(key) else {
             return Ok(());
         };
         let queries = set.queries.clone();
-        self.open_windows(connection, &queries)?;
+        self.open_windows(key.connection, &queries)?;
         // They were let in before.
         let _ = self.state.query_load.add(&queries, usize::MAX);
         self.watch(&queries, 1);
@@ -395,7 +363,7 @@ impl Writer {
             Err(error) => {
                 (self.state.windows, self.state.views) = (windows, views);
                 self.watch_again();
-                return Err(UpdateError::Refused(error.to_string()));
+                return Err(error.into());
             }
         };
         self.module = module;
@@ -419,9 +387,8 @@ impl Writer {
 
     /// The disconnect reducer of the new module, for all clients that were connected.
     fn run_all_disconnects(&mut self) {
-        let clients: Vec<(Identity, ConnectionId)> = crate::open::clients_of(&self.datastore);
-        for (identity, connection_id) in clients {
-            self.disconnect(identity, connection_id);
+        for client in crate::open::clients_of(&self.datastore) {
+            self.disconnect(client);
             self.end_full_round();
         }
     }

@@ -2,32 +2,32 @@
 //! are lent to those beside it, and what is left to do when they have ended.
 
 use std::sync::mpsc::RecvTimeoutError;
-use std::sync::Arc;
 use std::task::Poll;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use lightcone_accounts::Counted;
+use lightcone_engine::DatastoreError;
 use lightcone_host::{
     trap_of, HandlerResponse, HttpResponse, InterruptReason, ProcedureOutcome, ProcedureResult,
 };
 use lightcone_types::bsatn::{Decode as _, Reader};
-use lightcone_types::{ConnectionId, Identity, TimeDuration};
+use lightcone_types::{Identity, TimeDuration};
 use lightcone_wire::server;
 
 use super::timers::Timer;
 use super::Writer;
 use crate::calls::{CallError, CallOutcome, HandlerAnswer, HandlerRequest};
-use crate::events::Event;
-use crate::inbox::Notice;
-use crate::inbox_capacity::InboxPermit;
-use crate::metrics::{Failure, FunctionCounters};
+use crate::error::Refusal;
+use crate::events::{CallFailure, Event};
+use crate::inbox::Input;
+use crate::metrics::{CountedFunction, Failure, FunctionKind};
 use crate::module::{Function, Module};
 use crate::peer::ConnectionNumber;
 use crate::procedures::{
     self, Body, Control, Ended, Fiber, FiberRequest, Full, Job, LeaseRequest, Origin, ReplyTo,
     Returned, TABLES_CHANGED_TEXT,
 };
-use tokio::sync::oneshot;
+use crate::replies::Waiter;
 
 /// A call that begins on the writer leaves it at the second tick while it computes. (A thread that had no processor for a while sees
 /// one tick.) Its transactions have so long, and the last one is run to its end.
@@ -38,46 +38,18 @@ const TURN_MAX: Duration = Duration::from_millis(100);
 /// Why the tables are there after a loan.
 const GIVEN_BACK: &str = "a lease gives the tables back whatever happens";
 
-/// Why a procedure returned nothing.
-enum ProcedureFailure {
-    /// It was not run; the text says why.
-    NotRun(String),
-    Failed(String),
-    TimedOut(String),
-}
-
-impl ProcedureFailure {
-    fn reason(&self) -> &str {
-        match self {
-            ProcedureFailure::NotRun(text)
-            | ProcedureFailure::Failed(text)
-            | ProcedureFailure::TimedOut(text) => text,
-        }
-    }
-
-    /// The text for the caller (05 §6.4).
-    fn text(self) -> String {
-        match self {
-            ProcedureFailure::NotRun(reason) => reason,
-            ProcedureFailure::Failed(message) | ProcedureFailure::TimedOut(message) => {
-                format!("The module instance encountered a fatal error: {message}")
-            }
-        }
-    }
-}
-
 impl Writer {
     /// A procedure for a caller. Its transactions go to all subscribers, its caller among them, before the answer.
     pub(super) fn start_procedure(
         &mut self,
-        procedure: u32,
+        function: Function,
         origin: Origin,
         args: &[u8],
         reply_to: ReplyTo,
     ) {
         self.start(Job {
             module: self.module.clone(),
-            function: Function::Procedure(procedure),
+            function,
             origin,
             args: args.to_vec(),
             body: bytes::Bytes::new(),
@@ -89,40 +61,30 @@ impl Writer {
     pub(super) fn http_handler(
         &mut self,
         request: HandlerRequest,
-        permit: InboxPermit,
-        reply: oneshot::Sender<Result<HandlerAnswer, CallError>>,
+        waiter: Waiter<Result<HandlerAnswer, CallError>>,
     ) {
-        let handler = self
-            .module
-            .def()
-            .http_handler(&request.method, &request.path);
-        let Some(handler) = handler else {
+        let def = self.module.def();
+        let Some(handler) = def.http_handler(&request.method, &request.path) else {
             // The module may have been replaced since the request was let in.
-            let result: Result<HandlerAnswer, _> = Err(CallError::NoSuchFunction);
-            return self.reply_when_durable(true, result, reply, Some(permit));
+            return self.answer(waiter, Err(CallError::NoSuchFunction));
         };
         self.start(Job {
-            origin: Origin {
-                identity: Identity::ZERO,
-                connection_id: ConnectionId(0),
-                timestamp: request.timestamp,
-                trace: None,
-            },
+            origin: Origin::without_client(Identity::ZERO, request.timestamp),
             args: request.head,
             body: request.body,
-            reply_to: ReplyTo::Handler {
-                permit: Some(permit),
-                reply,
-            },
+            reply_to: ReplyTo::Handler(waiter),
             module: self.module.clone(),
-            function: Function::Handler(handler as u32),
+            function: Function {
+                kind: FunctionKind::HttpHandler,
+                id: handler as u32,
+            },
         });
     }
 
     /// Begins a call, on the writer or beside it.
     fn start(&mut self, job: Job) {
         if let Some(reason) = self.shared.status.read_only() {
-            return self.refuse(job, reason);
+            return self.refuse_call(job, reason);
         }
         let started = procedures::start(&self.shared, job, self.next_offset);
         if self.state.timers.due(Timer::Procedures).is_none() {
@@ -151,19 +113,14 @@ impl Writer {
                 let reason = format!(
                     "too many {what}procedures of the database are under way: limits.{key} = {max} [LC0736]"
                 );
-                self.refuse(*job, reason);
+                self.refuse_call(*job, reason);
             }
         }
     }
 
-    fn refuse(&mut self, job: Job, reason: String) {
-        self.finish(
-            &job.module,
-            job.function,
-            &job.origin,
-            job.reply_to,
-            Err(reason),
-        );
+    fn refuse_call(&mut self, job: Job, reason: String) {
+        let refused = Err(CallFailure::new(Failure::NotRun, reason));
+        self.finish(job, refused);
     }
 
     /// Runs a transaction of a call that is beside the writer.
@@ -179,7 +136,7 @@ impl Writer {
     /// Runs a call until it ends or waits for something outside, and for no longer than its turn. A transaction that has begun is
     /// run to its end.
     fn run_fiber(&mut self, mut fiber: Fiber, mut is_lent: bool, turn: Duration) {
-        let (started, pace) = (self.now_instant(), fiber.pace());
+        let (started, counters) = (self.now_instant(), fiber.counters.clone());
         let is_over = |writer: &Writer| writer.now_instant() - started >= turn;
         let (mut ticks, mut computed) = (0, Duration::ZERO);
         let ended = loop {
@@ -202,7 +159,7 @@ impl Writer {
                     let request = *request;
                     // Who came meanwhile is first. The writer itself reads it.
                     let body = Box::new(Body { fiber, request });
-                    let _ = self.shared.inbox.notice(Notice::Body(body));
+                    let _ = self.shared.inbox.send(Input::Body(body));
                     break None;
                 }
                 Some(FiberRequest::Tables(request)) => is_lent = self.lend(*request),
@@ -219,6 +176,7 @@ impl Writer {
         let now = self.now_instant();
         if !turn.is_zero() {
             let is_long = ticks >= TICKS_MAX || now - started >= turn;
+            let pace = &counters.pace;
             pace.note(now - started, is_long, computed >= COMPUTES_MAX);
         }
         self.note_unsent(started, now);
@@ -235,10 +193,6 @@ impl Writer {
         self.state.timers.set(Timer::Procedures, next);
     }
 
-    pub(super) fn now_instant(&self) -> Instant {
-        self.shared.environment().instant()
-    }
-
     /// Lends the tables to a call that blocks its thread, for one transaction, and waits until they are back.
     pub(super) fn lend_tables(&mut self, request: LeaseRequest) {
         self.end_round();
@@ -252,13 +206,13 @@ impl Writer {
 
     /// Gives the tables to a call for one transaction, or tells it why it gets none.
     fn lend(&mut self, request: LeaseRequest) -> bool {
-        if let Err(reason) = self.may_have_tables(request.tables_version) {
-            request.answer(Err(reason));
+        if let Err(refusal) = self.may_have_tables(request.tables_version) {
+            request.answer(Err(refusal));
             return false;
         }
         if let Some(reason) = request.control.reason() {
             let trap = reason.trap(&self.shared.options.limits.host);
-            request.answer(Err(trap.to_string()));
+            request.answer(Err(Refusal(trap.to_string())));
             return false;
         }
         request.control.saw(self.next_offset);
@@ -278,13 +232,13 @@ impl Writer {
     }
 
     /// A call whose code knows the tables of this version of the module may have them.
-    fn may_have_tables(&self, tables_version: u64) -> Result<(), String> {
+    fn may_have_tables(&self, tables_version: u64) -> Result<(), Refusal> {
         if let Some(reason) = self.shared.status.read_only() {
-            return Err(reason);
+            return Err(Refusal(reason));
         }
         match tables_version == self.module.tables_version {
             true => Ok(()),
-            false => Err(TABLES_CHANGED_TEXT.to_owned()),
+            false => Err(Refusal(TABLES_CHANGED_TEXT.to_owned())),
         }
     }
 
@@ -305,8 +259,8 @@ impl Writer {
     ///
     /// # Errors
     /// It cannot be committed, and is taken back.
-    fn commit_transaction(&mut self) -> Result<(), String> {
-        let committed = self.commit().map_err(|error| error.to_string())?;
+    fn commit_transaction(&mut self) -> Result<(), DatastoreError> {
+        let committed = self.commit()?;
         if committed.has_record || !committed.changes.is_empty() {
             self.event(Event::Committed {
                 ops: committed.changes,
@@ -318,76 +272,78 @@ impl Writer {
     /// A call has ended.
     pub(super) fn procedure_ended(&mut self, ended: Ended) {
         let Ended {
-            module,
-            function,
-            origin,
-            reply_to,
+            job,
             control,
             outcome,
         } = ended;
         // It may have ended before it could hear that a transaction was refused.
-        let outcome = match control.refused() {
-            None => outcome,
-            Some(reason) => ProcedureOutcome::Failed {
-                message: reason.to_string(),
-            },
+        let result = match (control.refused(), outcome) {
+            (Some(reason), _) => Err(CallFailure::new(Failure::Trap, &*reason)),
+            (None, ProcedureOutcome::Returned(result)) => Ok(result),
+            (None, ProcedureOutcome::Failed { message }) => {
+                Err(CallFailure::new(Failure::Trap, message))
+            }
+            (None, ProcedureOutcome::TimedOut { message }) => {
+                Err(CallFailure::new(Failure::Time, message))
+            }
         };
-        self.finish(&module, function, &origin, reply_to, Ok(outcome));
+        self.finish(job, result);
     }
 
     /// Tells the caller what came of a call, or why it never began.
-    fn finish(
-        &mut self,
+    fn finish(&mut self, job: Job, result: Result<ProcedureResult, Box<CallFailure>>) {
+        let Job {
+            module,
+            function,
+            origin,
+            reply_to,
+            ..
+        } = job;
+        if let ReplyTo::Handler(waiter) = reply_to {
+            let result = result.and_then(handler_reply);
+            let failure = result.as_ref().err().map(|failure| &**failure);
+            self.note_end(&module, function, &origin, true, failure);
+            // As the handler's own text, without a prefix (06 §5.16).
+            let result = result.map_err(|failure| CallError::Database(failure.reason));
+            return self.answer(waiter, result);
+        }
+        let result = result.and_then(|result| checked_value(&module, function.id, result));
+        let is_told = !matches!(reply_to, ReplyTo::Schedule { .. } | ReplyTo::None);
+        let failure = result.as_ref().err().map(|failure| &**failure);
+        self.note_end(&module, function, &origin, is_told, failure);
+        let name = &module.function(function).name;
+        self.trace_procedure(name, &origin, failure.map(|failure| &*failure.reason));
+        self.tell(&module, function.id, &origin, reply_to, result);
+    }
+
+    /// Counts a call that has ended, or never began, and warns of one that failed.
+    fn note_end(
+        &self,
         module: &Module,
         function: Function,
         origin: &Origin,
-        reply_to: ReplyTo,
-        outcome: Result<ProcedureOutcome<ProcedureResult>, String>,
+        is_told: bool,
+        failure: Option<&CallFailure>,
     ) {
+        let CountedFunction { name, counters, .. } = module.function(function);
         let took = self.now().0.saturating_sub(origin.timestamp.0).max(0);
-        let took = Duration::from_micros(took as u64);
-        let result = match outcome {
-            Err(reason) => Err(ProcedureFailure::NotRun(reason)),
-            Ok(ProcedureOutcome::Returned(result)) => Ok(result),
-            Ok(ProcedureOutcome::Failed { message }) => Err(ProcedureFailure::Failed(message)),
-            Ok(ProcedureOutcome::TimedOut { message }) => Err(ProcedureFailure::TimedOut(message)),
-        };
-        match function {
-            Function::Handler(id) => {
-                let result = result.and_then(handler_reply);
-                count(module.counters.handler(id), took, result.as_ref().err());
-                let result = result.inspect_err(|failure| {
-                    self.warn(
-                        "HTTP handler",
-                        &module.http_handler_names[id as usize],
-                        true,
-                        failure,
-                    );
-                });
-                if let ReplyTo::Handler { permit, reply } = reply_to {
-                    // As the handler's own text, without a prefix (06 §5.16).
-                    let result = result.map_err(|failure| match failure {
-                        ProcedureFailure::NotRun(text)
-                        | ProcedureFailure::Failed(text)
-                        | ProcedureFailure::TimedOut(text) => CallError::Database(text),
-                    });
-                    self.reply_when_durable(true, result, reply, permit);
-                }
-            }
-            Function::Procedure(id) => {
-                let result = result.and_then(|result| checked_value(module, id, result));
-                count(module.counters.procedure(id), took, result.as_ref().err());
-                let name = &module.procedure_names[id as usize];
-                let failure = result.as_ref().err().map(ProcedureFailure::reason);
-                self.trace_procedure(name, origin, failure);
-                let is_told = !matches!(reply_to, ReplyTo::Schedule { .. } | ReplyTo::None);
-                let result = result.inspect_err(|failure| {
-                    let name = &module.procedure_names[id as usize];
-                    self.warn("procedure", name, is_told, failure);
-                });
-                self.tell(module, id, origin, reply_to, result);
-            }
+        let why = failure.map(|failure| failure.why);
+        match why {
+            Some(Failure::NotRun) => counters.note_failure(Failure::NotRun),
+            _ => counters.note(Duration::from_micros(took as u64), why),
         }
+        let Some(CallFailure { reason, .. }) = failure else {
+            return;
+        };
+        // Who asked is told that it was not run.
+        if is_told && why == Some(Failure::NotRun) {
+            return;
+        }
+        let kind = match function.kind {
+            FunctionKind::HttpHandler => "HTTP handler",
+            _ => "procedure",
+        };
+        tracing::warn!(database = %self.shared.options.identity, kind, function = %name, message = %reason, "a call failed");
     }
 
     fn tell(
@@ -396,21 +352,21 @@ impl Writer {
         procedure: u32,
         origin: &Origin,
         reply_to: ReplyTo,
-        result: Result<Counted<Vec<u8>>, ProcedureFailure>,
+        result: Result<Counted<Vec<u8>>, Box<CallFailure>>,
     ) {
         match reply_to {
             ReplyTo::Client {
                 connection,
                 request_id,
             } => self.tell_client(connection, request_id, origin, result),
-            ReplyTo::Http { permit, reply } => {
-                self.disconnect(origin.identity, origin.connection_id);
+            ReplyTo::Http(waiter) => {
+                self.disconnect(origin.client);
                 let result = result.map(|value| json_of(module, procedure, &value));
-                let result = result.map_err(|failure| match failure {
-                    ProcedureFailure::TimedOut(_) => CallError::TimedOut {
+                let result = result.map_err(|failure| match failure.why {
+                    Failure::Time => CallError::TimedOut {
                         outcome: CallOutcome::default(),
                     },
-                    failure => CallError::Database(failure.text()),
+                    _ => CallError::Database(failure.of_procedure()),
                 });
                 // It may be several times as large as the value.
                 let account = &self.shared.procedures.accounts.all;
@@ -423,7 +379,7 @@ impl Writer {
                         ..CallOutcome::default()
                     })
                 });
-                self.reply_when_durable(true, result, reply, permit);
+                self.answer(waiter, result);
             }
             ReplyTo::Schedule {
                 number,
@@ -431,7 +387,7 @@ impl Writer {
                 intended,
             } => self.after_procedure(number, at, intended),
             // No caller waits for what it returns, and failures are logged.
-            ReplyTo::None | ReplyTo::Handler { .. } => {}
+            ReplyTo::None | ReplyTo::Handler(_) => {}
         }
     }
 
@@ -440,7 +396,7 @@ impl Writer {
         connection: ConnectionNumber,
         request_id: u32,
         origin: &Origin,
-        result: Result<Counted<Vec<u8>>, ProcedureFailure>,
+        result: Result<Counted<Vec<u8>>, Box<CallFailure>>,
     ) {
         let mut answer = Vec::new();
         match result {
@@ -455,35 +411,16 @@ impl Writer {
                 );
             }
             Err(failure) => {
-                server::procedure_result_internal_error(&mut answer, request_id, &failure.text());
+                server::procedure_result_internal_error(
+                    &mut answer,
+                    request_id,
+                    &failure.of_procedure(),
+                );
             }
         }
         let answer = self.ready(connection, answer);
         self.event(Event::Answered { connection, answer });
         self.trace_answer(origin);
-    }
-
-    #[cold]
-    fn warn(&self, kind: &str, function: &Arc<str>, is_told: bool, failure: &ProcedureFailure) {
-        let database = self.shared.options.identity;
-        match failure {
-            // Who asked is told.
-            ProcedureFailure::NotRun(_) if is_told => {}
-            ProcedureFailure::NotRun(message)
-            | ProcedureFailure::Failed(message)
-            | ProcedureFailure::TimedOut(message) => {
-                tracing::warn!(%database, kind, %function, %message, "a call failed");
-            }
-        }
-    }
-}
-
-fn count(counters: &FunctionCounters, took: Duration, failure: Option<&ProcedureFailure>) {
-    match failure {
-        None => counters.note(took, None),
-        Some(ProcedureFailure::NotRun(_)) => counters.note_refused(),
-        Some(ProcedureFailure::Failed(_)) => counters.note(took, Some(Failure::Trap)),
-        Some(ProcedureFailure::TimedOut(_)) => counters.note(took, Some(Failure::Time)),
     }
 }
 
@@ -492,10 +429,10 @@ fn checked_value(
     module: &Module,
     procedure: u32,
     result: ProcedureResult,
-) -> Result<Counted<Vec<u8>>, ProcedureFailure> {
+) -> Result<Counted<Vec<u8>>, Box<CallFailure>> {
     let ProcedureResult::Value(value) = result else {
-        let text = "a procedure answered like an HTTP handler".to_owned();
-        return Err(ProcedureFailure::Failed(text));
+        let text = "a procedure answered like an HTTP handler";
+        return Err(CallFailure::new(Failure::Trap, text));
     };
     let definition = &module.def().procedures[procedure as usize];
     let valid = lightcone_types::bsatn::validate(
@@ -505,7 +442,7 @@ fn checked_value(
     );
     valid.map(|()| value).map_err(|error| {
         let text = format!("the result is no value of the declared type: {error}");
-        ProcedureFailure::Failed(text)
+        CallFailure::new(Failure::Trap, text)
     })
 }
 
@@ -522,12 +459,12 @@ fn json_of(module: &Module, procedure: u32, value: &[u8]) -> String {
     json
 }
 
-fn handler_reply(result: ProcedureResult) -> Result<HandlerAnswer, ProcedureFailure> {
+fn handler_reply(result: ProcedureResult) -> Result<HandlerAnswer, Box<CallFailure>> {
     let ProcedureResult::Response(HandlerResponse { head, body }) = result else {
-        let text = "an HTTP handler answered like a procedure".to_owned();
-        return Err(ProcedureFailure::Failed(text));
+        let text = "an HTTP handler answered like a procedure";
+        return Err(CallFailure::new(Failure::Trap, text));
     };
     let head = HttpResponse::decode(&mut Reader::new(&head));
-    let head = head.map_err(|error| ProcedureFailure::Failed(error.to_string()))?;
+    let head = head.map_err(|error| CallFailure::new(Failure::Trap, error.to_string()))?;
     Ok(HandlerAnswer { head, body })
 }

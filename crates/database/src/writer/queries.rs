@@ -1,24 +1,22 @@
 //! Subscriptions and queries on the committed state (05 §7, 06 §5.14).
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use lightcone_query::{Projection, SelectPlan};
 use lightcone_schema::TableSchema;
 use lightcone_types::Identity;
 use lightcone_wire::server;
-use tokio::sync::oneshot;
 
+use super::state::SetCounts;
 use super::views::{views_of, views_of_set};
-use super::windows::windows_of;
 use super::{QuerySet, Writer};
 use crate::answer::{Answering, DeferredAnswer, Reply};
-use crate::error::SqlError;
+use crate::error::{Refusal, SqlError};
 use crate::evaluate::Finder;
 use crate::events::{Answer, Event};
-use crate::inbox::{FoundQuery, HttpQuery, Notice, QueryTurn};
-use crate::outgoing::ReadTicket;
-use crate::peer::ConnectionNumber;
+use crate::inbox::{FoundQuery, HttpQuery, Input, QueryTurn};
+use crate::outgoing::{Delivery, ReadTicket};
+use crate::peer::{ConnectionNumber, SetKey};
 use crate::request::CompiledSet;
 use crate::rights::Rights;
 use crate::row_limit;
@@ -34,9 +32,11 @@ const MODEST_JOINS_MAX: usize = 4;
 /// So much of a view's time counts as one row that is looked at.
 const ROW_NANOS: u64 = 100;
 
-/// Why something is not answered with rows.
-enum Refused {
-    Error(String, ReadTicket),
+/// What comes of evaluating queries.
+enum Evaluated {
+    Answer(Answer),
+    /// The answer says why there are no rows.
+    Refused(Answer),
     /// It was tried whether it needs a permit of the database, and it does: the connection has its ticket back, and asks again.
     NoPermit,
 }
@@ -44,12 +44,12 @@ enum Refused {
 impl Writer {
     pub(super) fn subscribe(
         &mut self,
-        connection: ConnectionNumber,
+        key: SetKey,
         request_id: u32,
-        query_set_id: u32,
-        set: Result<CompiledSet, String>,
+        set: Result<CompiledSet, Refusal>,
         ticket: ReadTicket,
     ) {
+        let connection = key.connection;
         // A client that is gone needs no rows; its disconnect follows.
         let Some(client) = self.state.clients.get(&connection) else {
             return;
@@ -57,6 +57,7 @@ impl Writer {
         if client.queue.budget().is_gone() {
             return;
         }
+        let identity = client.peer.identity;
         if set
             .as_ref()
             .is_ok_and(|set| self.waits_with_windows(set, &ticket))
@@ -65,49 +66,44 @@ impl Writer {
         }
         let reply = Reply::Subscribed {
             request_id,
-            query_set_id,
+            query_set_id: key.id,
         };
-        let set = set.and_then(|set| self.within_row_limit(connection, set));
-        let set =
-            match set.and_then(|set| Ok((self.prepare_indexes(&set, connection, &ticket)?, set))) {
-                Ok((Some(index), _)) => return ticket.wait_for(index),
-                Ok((None, set)) => self.admit(connection, query_set_id, set),
-                Err(error) => Err(error),
-            };
-        let set = match set {
-            Ok(set) => set,
-            Err(error) => return self.error(connection, reply, error, ticket),
+        let let_in = set.and_then(|set| {
+            self.check_row_limit(connection, &set)?;
+            let index = self.prepare_indexes(&set, connection, &ticket)?;
+            if index.is_none() {
+                self.admit(key, &set)?;
+            }
+            Ok((set, index))
+        });
+        let set = match let_in {
+            Ok((_, Some(index))) => return ticket.wait_for(index),
+            Ok((set, None)) => set,
+            Err(refusal) => return self.refuse(connection, reply, &refusal, ticket),
         };
-        let identity = self.state.clients[&connection].peer.identity;
         let views = views_of_set(&set.queries);
-        if let Err(error) = self.open(connection, identity, &views, &set.queries) {
+        if let Err(refusal) = self.open(connection, identity, &views, &set.queries) {
             self.state.query_load.remove(&set.queries);
-            return self.error(connection, reply, error, ticket);
+            return self.refuse(connection, reply, &refusal, ticket);
         }
         self.state.query_sets += 1;
         let number = self.state.query_sets;
         let shared = self.shared.clone();
         let failed = Box::new(move || {
             // If the database is gone, so is the subscription.
-            let _ = shared.inbox.notice(Notice::SubscriptionFailed {
-                connection,
-                query_set_id,
-                number,
-            });
+            let failed = Input::SubscriptionFailed { set: key, number };
+            let _ = shared.inbox.send(failed);
         });
-        let plans = plans_of(&set);
-        match self.evaluate(connection, plans, reply, ticket, Some(failed)) {
-            Ok(answer) => {
-                let set = QuerySet { number, set };
-                self.register(connection, query_set_id, set, answer);
-                self.subscribe_to_views(identity, &views, (connection, query_set_id), request_id);
+        match self.evaluate(connection, plans_of(&set), reply, ticket, Some(failed)) {
+            Evaluated::Answer(answer) => {
+                self.register(key, QuerySet { number, set }, answer);
+                self.subscribe_to_views(identity, &views, key, request_id);
             }
-            Err(refused) => {
+            not_answered => {
                 self.close_windows(&set.queries);
                 self.state.query_load.remove(&set.queries);
-                match refused {
-                    Refused::Error(error, ticket) => self.error(connection, reply, error, ticket),
-                    Refused::NoPermit => {}
+                if let Evaluated::Refused(answer) = not_answered {
+                    self.event(Event::Answered { connection, answer });
                 }
             }
         }
@@ -120,18 +116,18 @@ impl Writer {
         client: Identity,
         views: &[ViewRead],
         queries: &[Arc<LiveQuery>],
-    ) -> Result<(), String> {
+    ) -> Result<(), Refusal> {
         let has_windows = queries.iter().any(|query| query.window().is_some());
         if views.is_empty() && !has_windows {
             return Ok(());
         }
         let rate = self.shared.options.limits.live_rows_per_second;
-        let started = self.shared.environment().instant();
+        let started = self.now_instant();
         if !self.state.first_rows.may_begin(&client, rate, started) {
-            return Err(format!("finding the first rows of views and windows (ORDER BY … LIMIT) for this client took more of the database's time than limits.live-rows-per-second allows ({rate} rows looked at): try again in a few seconds [LC0730]"));
+            return Err(Refusal(format!("finding the first rows of views and windows (ORDER BY … LIMIT) for this client took more of the database's time than limits.live-rows-per-second allows ({rate} rows looked at): try again in a few seconds [LC0730]")));
         }
         let mut opened = self.materialise(client, views);
-        let now = self.shared.environment().instant();
+        let now = self.now_instant();
         let took = now.saturating_duration_since(started).as_nanos() as u64;
         let mut rows = took / ROW_NANOS;
         if opened.is_ok() && has_windows {
@@ -155,52 +151,50 @@ impl Writer {
     }
 
     /// Checks the row limit for those queries of a set that are not held yet (08 §16).
-    fn within_row_limit(
+    fn check_row_limit(
         &self,
         connection: ConnectionNumber,
-        set: CompiledSet,
-    ) -> Result<CompiledSet, String> {
+        set: &CompiledSet,
+    ) -> Result<(), Refusal> {
         let client = self.state.clients.get(&connection);
         let rights = client.map_or_else(Rights::default, |client| client.peer.rights);
         let new = set
             .queries
             .iter()
             .filter(|query| !self.state.query_load.has(query));
-        row_limit::check(&self.datastore, rights, new.map(|query| &query.query))?;
-        Ok(set)
+        row_limit::check(&self.datastore, rights, new.map(|query| &query.query))
     }
 
     /// Checks that a client may have one more set, and counts what the set's queries cost.
-    fn admit(
-        &mut self,
-        connection: ConnectionNumber,
-        query_set_id: u32,
-        set: CompiledSet,
-    ) -> Result<CompiledSet, String> {
+    fn admit(&mut self, key: SetKey, set: &CompiledSet) -> Result<(), Refusal> {
         let limits = &self.shared.options.limits;
-        let Some(client) = self.state.clients.get(&connection) else {
-            return Err("the client is gone".to_owned());
+        let Some(client) = self.state.clients.get(&key.connection) else {
+            return Err(Refusal("the client is gone".to_owned()));
         };
-        if client.query_sets.contains_key(&query_set_id) {
-            return Err(format!("Subscription with id QuerySetId {{ id: {query_set_id} }} already exists for client: ({}, {})", client.peer.identity, client.connection_id));
-        }
-        if client.query_sets.len() >= limits.query_sets_max {
-            return Err(format!(
+        let (id, of_set) = (key.id, SetCounts::of(&set.queries));
+        let queries = client.counts.queries + of_set.queries;
+        let steps = client.counts.steps + of_set.steps;
+        let refusal = if client.query_sets.contains_key(&id) {
+            Some(format!("Subscription with id QuerySetId {{ id: {id} }} already exists for client: ({}, {})", client.peer.identity, client.id.connection_id))
+        } else if client.query_sets.len() >= limits.query_sets_max {
+            Some(format!(
                 "a connection holds at most {} query sets [LC0704]",
                 limits.query_sets_max
-            ));
-        }
-        if client.queries + set.queries.len() > limits.queries_per_connection_max {
-            return Err(format!(
+            ))
+        } else if queries > limits.queries_per_connection_max {
+            Some(format!(
                 "a connection holds at most {} queries in all its query sets [LC0705]",
                 limits.queries_per_connection_max
-            ));
+            ))
+        } else if steps > limits.query_steps_per_connection_max {
+            Some(format!("checking a changed row against the queries of this connection would take {steps} steps, and limits.query-steps-per-connection-max is {} [LC0710]", limits.query_steps_per_connection_max))
+        } else {
+            None
+        };
+        if let Some(refusal) = refusal {
+            return Err(Refusal(refusal));
         }
-        let steps = client.query_steps + steps_of(&set);
-        if steps > limits.query_steps_per_connection_max {
-            return Err(format!("checking a changed row against the queries of this connection would take {steps} steps, and limits.query-steps-per-connection-max is {} [LC0710]", limits.query_steps_per_connection_max));
-        }
-        let now = self.shared.environment().instant();
+        let now = self.now_instant();
         let joins = set.queries.iter().flat_map(|query| query.joins());
         let columns = joins.flat_map(|(shape, _)| shape.looked_up_by());
         let user = IndexUser::Client(&self.module.catalog.rule_columns);
@@ -209,7 +203,7 @@ impl Writer {
             .indexes
             .check(&self.datastore, columns, user, now)?;
         // Joins look rows up, which costs more than the steps of their conditions.
-        let is_modest = client.queries + set.queries.len() <= MODEST_QUERIES_MAX
+        let is_modest = queries <= MODEST_QUERIES_MAX
             && set
                 .queries
                 .iter()
@@ -222,54 +216,41 @@ impl Writer {
             false => limits.query_steps_per_table_max,
         };
         let counted = self.state.query_load.add(&set.queries, steps_max);
-        counted.map_err(|query| format!("checking a changed row of `{}` against the queries of all clients would take more than the {steps_max} steps of limits.query-steps-per-table-max [LC0711]", query.table.name))?;
-        Ok(set)
+        counted.map_err(|query| Refusal(format!("checking a changed row of `{}` against the queries of all clients would take more than the {steps_max} steps of limits.query-steps-per-table-max [LC0711]", query.table.name)))
     }
 
     /// Makes an admitted set a live one.
-    fn register(
-        &mut self,
-        connection: ConnectionNumber,
-        query_set_id: u32,
-        set: QuerySet,
-        answer: Answer,
-    ) {
+    fn register(&mut self, key: SetKey, set: QuerySet, answer: Answer) {
         let queries = set.set.queries.clone();
-        if let Some(client) = self.state.clients.get_mut(&connection) {
-            client.queries += queries.len();
-            client.windows += windows_of(&queries);
-            client.query_steps += steps_of(&set.set);
-            client.query_sets.insert(query_set_id, set);
+        if let Some(client) = self.state.clients.get_mut(&key.connection) {
+            client.counts.add(&queries);
+            client.query_sets.insert(key.id, set);
         }
         self.watch(&queries, 1);
         self.event(Event::Subscribed {
-            connection,
-            query_set_id,
+            set: key,
             queries,
             answer,
         });
     }
 
-    /// Takes a set out of what the writer knows; fan-out is still to be told.
-    fn unregister(&mut self, connection: ConnectionNumber, query_set_id: u32) {
-        let Some(client) = self.state.clients.get_mut(&connection) else {
-            return;
-        };
-        let Some(QuerySet { set, .. }) = client.query_sets.remove(&query_set_id) else {
-            return;
-        };
-        client.queries -= set.queries.len();
-        client.windows -= windows_of(&set.queries);
-        client.query_steps -= steps_of(&set);
-        let identity = client.peer.identity;
-        self.release_queries(identity, (connection, query_set_id), &set.queries);
+    /// Ends a live set, and tells fan-out, and the client what it is not told yet.
+    fn unregister(&mut self, key: SetKey, answer: Answer) {
+        if let Some(client) = self.state.clients.get_mut(&key.connection) {
+            if let Some(QuerySet { set, .. }) = client.query_sets.remove(&key.id) {
+                client.counts.remove(&set.queries);
+                let identity = client.peer.identity;
+                self.release_queries(identity, key, &set.queries);
+            }
+        }
+        self.event(Event::Unsubscribed { set: key, answer });
     }
 
     /// Gives back all that the queries of a live set hold, however the set has ended.
     pub(super) fn release_queries(
         &mut self,
         identity: Identity,
-        set_key: (ConnectionNumber, u32),
+        set_key: SetKey,
         queries: &[Arc<LiveQuery>],
     ) {
         self.unsubscribe_from_views(identity, &views_of_set(queries), set_key);
@@ -278,14 +259,14 @@ impl Writer {
         self.watch(queries, -1);
     }
 
-    fn error(
+    fn refuse(
         &mut self,
         connection: ConnectionNumber,
         reply: Reply,
-        error: String,
+        refusal: &Refusal,
         ticket: ReadTicket,
     ) {
-        let answer = self.refusal(connection, reply, &error, ticket);
+        let answer = self.refusal(connection, reply, &refusal.0, Some(ticket));
         self.event(Event::Answered { connection, answer });
     }
 
@@ -295,40 +276,38 @@ impl Writer {
         connection: ConnectionNumber,
         reply: Reply,
         error: &str,
-        ticket: ReadTicket,
+        ticket: Option<ReadTicket>,
     ) -> Answer {
         let mut answer = self.ready(connection, reply.error(error));
-        if let Answer::Ready(message) = &mut answer {
-            message.ticket = Some(Box::new(ticket.evaluated()));
+        if let Some(Delivery::Messages(message)) = answer.as_deref_mut() {
+            message.ticket = ticket.map(|ticket| Box::new(ticket.evaluated()));
         }
         answer
     }
 
-    pub(super) fn unsubscribe(
-        &mut self,
-        connection: ConnectionNumber,
-        request_id: u32,
-        query_set_id: u32,
-        ticket: Option<ReadTicket>,
-    ) {
+    pub(super) fn unsubscribe(&mut self, key: SetKey, request_id: u32, ticket: Option<ReadTicket>) {
+        let (connection, query_set_id) = (key.connection, key.id);
         let reply = Reply::Unsubscribed {
             request_id,
             query_set_id,
         };
         self.end_failed_windows();
-        let client = self.state.clients.get(&connection);
-        let Some(live) = client.and_then(|client| client.query_sets.get(&query_set_id)) else {
-            return self.not_subscribed(connection, query_set_id, reply, ticket);
+        let Some(client) = self.state.clients.get(&connection) else {
+            return;
+        };
+        let Some(live) = client.query_sets.get(&query_set_id) else {
+            let error = format!(
+                "Subscription not found: ({}, {}, {query_set_id})",
+                client.peer.identity, client.id.connection_id
+            );
+            let answer = self.refusal(connection, reply, &error, ticket);
+            return self.event(Event::Answered { connection, answer });
         };
         let answer = match ticket {
             Some(ticket) => {
-                let plans = plans_of(&live.set);
-                match self.evaluate(connection, plans, reply, ticket, None) {
-                    Ok(answer) => answer,
-                    Err(Refused::Error(error, ticket)) => {
-                        self.refusal(connection, reply, &error, ticket)
-                    }
-                    Err(Refused::NoPermit) => return,
+                match self.evaluate(connection, plans_of(&live.set), reply, ticket, None) {
+                    Evaluated::Answer(answer) | Evaluated::Refused(answer) => answer,
+                    Evaluated::NoPermit => return,
                 }
             }
             None => {
@@ -337,93 +316,50 @@ impl Writer {
                 self.ready(connection, message)
             }
         };
-        self.unregister(connection, query_set_id);
-        self.event(Event::Unsubscribed {
-            connection,
-            query_set_id,
-            answer: Some(answer),
-        });
-    }
-
-    fn not_subscribed(
-        &mut self,
-        connection: ConnectionNumber,
-        query_set_id: u32,
-        reply: Reply,
-        ticket: Option<ReadTicket>,
-    ) {
-        let Some(client) = self.state.clients.get(&connection) else {
-            return;
-        };
-        let error = format!(
-            "Subscription not found: ({}, {}, {query_set_id})",
-            client.peer.identity, client.connection_id
-        );
-        let answer = match ticket {
-            Some(ticket) => self.refusal(connection, reply, &error, ticket),
-            None => self.ready(connection, reply.error(&error)),
-        };
-        self.event(Event::Answered { connection, answer });
+        self.unregister(key, answer);
     }
 
     /// Forgets a query set whose first rows the client cannot get, unless the client has done so and uses its id again.
-    pub(super) fn drop_subscription(
-        &mut self,
-        connection: ConnectionNumber,
-        query_set_id: u32,
-        number: u64,
-    ) {
-        let client = self.state.clients.get(&connection);
-        let live = client.and_then(|client| client.query_sets.get(&query_set_id));
-        if live.is_none_or(|live| live.number != number) {
-            return;
+    pub(super) fn drop_subscription(&mut self, key: SetKey, number: u64) {
+        let client = self.state.clients.get(&key.connection);
+        let live = client.and_then(|client| client.query_sets.get(&key.id));
+        if live.is_some_and(|live| live.number == number) {
+            self.unregister(key, None);
         }
-        self.unregister(connection, query_set_id);
-        self.event(Event::Unsubscribed {
-            connection,
-            query_set_id,
-            answer: None,
-        });
     }
 
     pub(super) fn one_off(
         &mut self,
         connection: ConnectionNumber,
         request_id: u32,
-        plan: Result<BoundQuery, String>,
+        plan: Result<BoundQuery, Refusal>,
         ticket: ReadTicket,
     ) {
         let reply = Reply::OneOff { request_id };
-        let client = self.state.clients.get(&connection);
-        let rights = client.map_or_else(Rights::default, |client| client.peer.rights);
-        let plan = plan.and_then(|plan| {
-            row_limit::check(&self.datastore, rights, [&plan])?;
-            Ok(plan)
-        });
-        let plan = match plan {
-            Ok(plan) => plan,
-            Err(error) => return self.error(connection, reply, error, ticket),
-        };
         // A client that is gone needs no rows.
         let Some(client) = self.state.clients.get(&connection) else {
             return;
         };
-        let views = views_of(&plan);
-        if let Err(error) = self.materialise(client.peer.identity, &views) {
-            return self.error(connection, reply, error, ticket);
-        }
+        let peer = client.peer;
+        let plan = plan.and_then(|plan| {
+            row_limit::check(&self.datastore, peer.rights, [&plan])?;
+            self.materialise(peer.identity, &views_of(&plan))?;
+            Ok(plan)
+        });
+        let plan = match plan {
+            Ok(plan) => plan,
+            Err(refusal) => return self.refuse(connection, reply, &refusal, ticket),
+        };
         match self.evaluate(connection, vec![plan], reply, ticket, None) {
-            Ok(answer) => self.event(Event::Answered { connection, answer }),
-            Err(Refused::Error(error, ticket)) => self.error(connection, reply, error, ticket),
-            Err(Refused::NoPermit) => {}
+            Evaluated::Answer(answer) | Evaluated::Refused(answer) => {
+                self.event(Event::Answered { connection, answer });
+            }
+            Evaluated::NoPermit => {}
         }
     }
 
     /// Evaluates plans on the committed state: here if it is cheap, on another thread otherwise. `failed` is for the other
-    /// thread, if it comes to no answer.
-    ///
-    /// # Errors
-    /// The rows were found here, and are more than the client may have now; or they are not, and there is no permit.
+    /// thread, if it comes to no answer. Refused are rows that were found here, and are more than the client may have now.
     fn evaluate(
         &mut self,
         connection: ConnectionNumber,
@@ -431,24 +367,20 @@ impl Writer {
         reply: Reply,
         ticket: ReadTicket,
         failed: Option<Box<dyn FnOnce() + Send>>,
-    ) -> Result<Answer, Refused> {
+    ) -> Evaluated {
         let Some(client) = self.state.clients.get(&connection) else {
-            return Ok(Answer::Gone);
+            return Evaluated::Answer(None);
         };
         let budget = client.queue.budget().clone();
         if budget.is_gone() {
-            return Ok(Answer::Gone);
+            return Evaluated::Answer(None);
         }
         let mut plans_of_rules = plans.iter().filter(|plan| plan.has_rules());
         let row_limit = match plans_of_rules.next() {
             Some(_) => row_limit::of(&self.datastore, client.peer.rights),
             None => None,
         };
-        let datastore = &mut self.datastore;
-        let frozen = &mut self.state.frozen;
-        let windows = &self.state.windows;
-        let may_freeze = ticket.first_try.is_none();
-        let mut finder = Finder::new(datastore, frozen, windows, may_freeze, row_limit);
+        let mut finder = self.finder(ticket.first_try.is_none(), row_limit);
         let mut exceeded = None;
         let find = |plan: BoundQuery| {
             let source = match &plan {
@@ -466,10 +398,13 @@ impl Writer {
         let sources: Option<Vec<_>> = plans.into_iter().map(find).collect();
         let sources = match (sources, exceeded) {
             (Some(sources), _) => sources,
-            (None, Some(exceeded)) => return Err(Refused::Error(exceeded.to_string(), ticket)),
+            (None, Some(exceeded)) => {
+                let error = exceeded.to_string();
+                return Evaluated::Refused(self.refusal(connection, reply, &error, Some(ticket)));
+            }
             (None, None) => {
                 ticket.give_back();
-                return Err(Refused::NoPermit);
+                return Evaluated::NoPermit;
             }
         };
         let answering = Answering::new(sources, reply);
@@ -477,9 +412,12 @@ impl Writer {
             return match answering.finish(&budget) {
                 Ok(mut message) => {
                     message.ticket = Some(Box::new(ticket.evaluated()));
-                    Ok(Answer::Ready(Box::new(message)))
+                    Evaluated::Answer(Some(Box::new(Delivery::Messages(message))))
                 }
-                Err(error) => Err(Refused::Error(error.to_string(), ticket)),
+                Err(error) => {
+                    let error = error.to_string();
+                    Evaluated::Refused(self.refusal(connection, reply, &error, Some(ticket)))
+                }
             };
         }
         // What is only to be written needs no permit: nothing is frozen for it.
@@ -487,19 +425,24 @@ impl Writer {
             true => ticket.evaluated(),
             false => ticket.settled(),
         };
-        let (sender, receiver) = oneshot::channel();
-        let job = DeferredAnswer {
+        let answer = DeferredAnswer {
             answering,
-            budget: budget.clone(),
-            sender: Some(sender),
             ticket: Some(ticket),
-            time_max: self.shared.options.limits.read_time_max,
-            spent: Duration::ZERO,
-            metrics: self.shared.metrics.clone(),
             failed,
         };
-        self.shared.read(&budget, Box::new(job));
-        Ok(Answer::Deferred(receiver))
+        let answer = Delivery::Deferred(self.shared.read_for(&budget, answer));
+        Evaluated::Answer(Some(Box::new(answer)))
+    }
+
+    fn finder(&mut self, may_freeze: bool, row_limit: Option<u64>) -> Finder<'_> {
+        let (datastore, state) = (&mut self.datastore, &mut self.state);
+        Finder::new(
+            datastore,
+            &mut state.frozen,
+            &state.windows,
+            may_freeze,
+            row_limit,
+        )
     }
 
     /// Counts queries that have come to, or gone from, their tables.
@@ -542,31 +485,23 @@ impl Writer {
     }
 
     /// The query sets that have such a query.
-    pub(super) fn sets_with(
-        &self,
-        is_it: impl Fn(&LiveQuery) -> bool,
-    ) -> Vec<(ConnectionNumber, u32)> {
+    pub(super) fn sets_with(&self, is_it: impl Fn(&LiveQuery) -> bool) -> Vec<SetKey> {
         let has_it = |set: &QuerySet| set.set.queries.iter().any(|query| is_it(query));
-        let sets = (self.state.clients.iter()).flat_map(|(connection, client)| {
-            client.query_sets.iter().map(|set| (*connection, set))
-        });
-        sets.filter(|(_, (_, set))| has_it(set))
-            .map(|(connection, (query_set_id, _))| (connection, *query_set_id))
-            .collect()
+        let mut found = Vec::new();
+        for (&connection, client) in &self.state.clients {
+            let sets = client.query_sets.iter().filter(|(_, set)| has_it(set));
+            found.extend(sets.map(|(&id, _)| SetKey { connection, id }));
+        }
+        found
     }
 
     /// Ends query sets that cannot be kept up to date. Their clients are told why.
-    pub(super) fn end_sets(&mut self, sets: Vec<(ConnectionNumber, u32)>, error: &str) {
-        for (connection, query_set_id) in sets {
-            self.unregister(connection, query_set_id);
+    pub(super) fn end_sets(&mut self, sets: Vec<SetKey>, error: &str) {
+        for key in sets {
             let mut message = Vec::new();
-            server::subscription_error(&mut message, None, query_set_id, error);
-            let answer = self.ready(connection, message);
-            self.event(Event::Unsubscribed {
-                connection,
-                query_set_id,
-                answer: Some(answer),
-            });
+            server::subscription_error(&mut message, None, key.id, error);
+            let answer = self.ready(key.connection, message);
+            self.unregister(key, answer);
         }
     }
 
@@ -595,24 +530,21 @@ impl Writer {
             plans,
             turn,
         } = query;
+        let client = caller.client(connection_id);
         if turn != QueryTurn::Second {
-            self.connect(caller.identity, connection_id, &caller.jwt_payload)?;
+            self.connect(client, &caller.jwt_payload)?;
         }
         let rights = self.shared.rights_of(&caller.identity, caller.rights);
         let plans = plans.and_then(|plans| {
             self.require_current(plans.iter().flat_map(BoundQuery::read_tables))?;
-            row_limit::check(&self.datastore, rights, &plans).map_err(SqlError::Query)?;
+            row_limit::check(&self.datastore, rights, &plans)?;
             // At once: making the rows of one view may drop those of another.
             let views: Vec<_> = plans.iter().flat_map(views_of).collect();
-            let made = self.materialise(caller.identity, &views);
-            made.map_err(SqlError::Query)?;
+            self.materialise(caller.identity, &views)?;
             Ok(plans)
         });
         let row_limit = row_limit::of(&self.datastore, rights);
-        let (datastore, frozen) = (&mut self.datastore, &mut self.state.frozen);
-        let windows = &self.state.windows;
-        let may_freeze = turn != QueryTurn::First;
-        let mut finder = Finder::new(datastore, frozen, windows, may_freeze, row_limit);
+        let mut finder = self.finder(turn != QueryTurn::First, row_limit);
         let find = |plan: &BoundQuery| match plan {
             BoundQuery::Table(plan) if is_row_count(plan) => Some(finder.count(plan)),
             plan => finder.find(plan),
@@ -622,7 +554,7 @@ impl Writer {
             (plans, sources)
         });
         if turn != QueryTurn::Second {
-            self.disconnect(caller.identity, connection_id);
+            self.disconnect(client);
         }
         found
     }
@@ -638,24 +570,4 @@ fn plans_of(set: &CompiledSet) -> Vec<BoundQuery> {
         .iter()
         .map(|query| query.query.clone())
         .collect()
-}
-
-/// What a set adds to what its connection has.
-pub(super) struct SetCounts {
-    pub queries: usize,
-    pub windows: usize,
-    pub steps: usize,
-}
-
-pub(super) fn counts_of(set: &CompiledSet) -> SetCounts {
-    SetCounts {
-        queries: set.queries.len(),
-        windows: windows_of(&set.queries),
-        steps: steps_of(set),
-    }
-}
-
-fn steps_of(set: &CompiledSet) -> usize {
-    let steps = set.queries.iter().map(|query| query.steps_of_connection());
-    steps.sum()
 }

@@ -1,9 +1,9 @@
 //! What a failed log leaves: a database that is read-only, in its last durable state.
 
 use lightcone_engine::{CommitOutput, Datastore};
-use lightcone_snapshot::SnapshotStore;
 
 use super::Writer;
+use crate::error::Error;
 
 impl Writer {
     /// After the log has failed: takes back what is not durable, so that reads go on and see what a restart would.
@@ -16,36 +16,31 @@ impl Writer {
         // What is in an open round waits for a log that takes nothing any more.
         self.end_round();
         if let Err(error) = self.revert() {
-            tracing::error!(database = %self.shared.options.identity, error, "the durable state cannot be read; the database stops");
+            tracing::error!(database = %self.shared.options.identity, %error, "the durable state cannot be read; the database stops");
             self.state.failed = true;
         }
     }
 
-    fn revert(&mut self) -> Result<(), String> {
+    fn revert(&mut self) -> Result<(), Error> {
         let durable_offset = self.committer.committed_offset();
         if self.next_offset == durable_offset {
             return Ok(());
         }
         let shared = self.shared.clone();
         let options = &shared.options;
-        let log = self
-            .committer
-            .failed_log()
-            .ok_or("the log was taken by another owner")?;
+        let taken = || Error::Other("the log was taken by another owner".to_owned());
+        let log = self.committer.failed_log().ok_or_else(taken)?;
         // It removes files, and this reads them.
         shared.snapshots.cancel();
         let _no_snapshot = shared.snapshots.hold();
         // Both states at once may be more than the memory takes.
         self.datastore = Datastore::new();
-        let directory = options.directory.join("snapshots");
-        let mut snapshots = SnapshotStore::open_on(options.storage.clone(), &directory)
-            .map_err(|error| error.to_string())?;
+        let mut snapshots = options.snapshots()?;
         let (mut datastore, _) =
-            Datastore::recover_until(&options.directory, &mut snapshots, &*log, durable_offset)
-                .map_err(|error| error.to_string())?;
+            Datastore::recover_until(&options.directory, &mut snapshots, &*log, durable_offset)?;
         let program = datastore.module_record().map(|record| record.program_hash);
         if program != Some(self.module.program.hash) {
-            return Err("the last update is not durable, and is taken back: the database opens anew with the program before".to_owned());
+            return Err(Error::Other("the last update is not durable, and is taken back: the database opens anew with the program before".to_owned()));
         }
         options.configure(&mut datastore);
         datastore.know_old_tables(self.module.def());

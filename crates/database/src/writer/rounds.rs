@@ -10,7 +10,7 @@ use super::{Writer, WriterState, ROUND_DELTA_BYTES_MAX, ROUND_EVENTS_MAX, ROUND_
 use crate::commit::{seal, Committed};
 use crate::environment::Environment;
 use crate::events::{Event, FanoutItem};
-use crate::views::{Changed, ViewHost};
+use crate::views::{Changed, Evaluation, ViewHost};
 use lightcone_live::{JoinWork, WindowLimits, WorkBudget};
 
 impl Writer {
@@ -28,14 +28,15 @@ impl Writer {
         self.stop_run();
         (self.state.unsent_since, self.state.is_late) = (None, false);
         self.end_failed_windows();
-        if self.answer_directly() {
-            return;
-        }
         if !self.state.record_ends.is_empty() {
             self.submit_records();
         }
+        let may_step_fanout = self.may_step_fanout();
         let state = &mut self.state;
-        if !state.batch.events.is_empty() {
+        if may_step_fanout {
+            state.batch.required_offset = self.next_offset;
+            self.fanout_machine.lock().batch(&mut state.batch);
+        } else if !state.batch.events.is_empty() {
             let mut batch = std::mem::replace(
                 &mut state.batch,
                 self.used_batches.try_recv().unwrap_or_default(),
@@ -212,13 +213,14 @@ impl RoundTransactions<'_> {
         if !views.is_idle() {
             let (windows, limits) = (&mut views.windows, self.window_limits);
             windows.evaluate(self.datastore, deltas, tables.clone(), limits);
-            let mut messages = Vec::new();
             let changed = Changed {
                 deltas,
                 tables,
                 failed_joins: &work.failed,
             };
-            views.refresh(self.views_host, self.datastore, changed, &mut messages);
+            let mut evaluation = Evaluation::new(self.views_host, self.datastore);
+            views.refresh(&mut evaluation, &changed);
+            let messages = evaluation.messages;
             self.tell(messages);
         }
     }

@@ -3,15 +3,15 @@
 use std::time::Instant;
 
 use lightcone_engine::{Datastore, DatastoreError};
-use tokio::sync::oneshot;
 
 use crate::backfill::{Backfill, Failure};
 use crate::environment::Environment;
 use crate::error::UpdateError;
 use crate::migration::PlannedMigration;
 use crate::module::Program;
+use crate::replies::Waiter;
 
-pub(super) type Ended = oneshot::Sender<Result<(), UpdateError>>;
+pub(super) type Ended = Waiter<Result<(), UpdateError>>;
 
 /// The backfill that goes on.
 pub(crate) struct RunningBackfill {
@@ -33,9 +33,9 @@ impl RunningBackfill {
         if self.failure.is_some() {
             return;
         }
-        let point = datastore.backfill_point();
+        let point = datastore.savepoint();
         if let Err(failure) = self.work.follow(datastore, environment) {
-            datastore.undo_backfill_to(&point);
+            datastore.undo_to(point);
             datastore.end_backfill();
             self.failure = Some(failure);
         }

@@ -7,6 +7,7 @@ use lightcone_schema::TableSchema;
 use lightcone_types::cut;
 use rustc_hash::FxHashMap;
 
+use crate::error::Refusal;
 use lightcone_live::LiveQuery;
 
 /// The most of a query that its error repeats.
@@ -14,13 +15,13 @@ const SHOWN_QUERY_BYTES_MAX: usize = 4096;
 
 /// That the texts of a set mean the same tables and columns as before. Names of the code may have changed hands, and clients take
 /// the rows that come for those of the old table.
-pub(super) fn same_meaning(old: &[Arc<LiveQuery>], new: &[Arc<LiveQuery>]) -> Result<(), String> {
+pub(super) fn same_meaning(old: &[Arc<LiveQuery>], new: &[Arc<LiveQuery>]) -> Result<(), Refusal> {
     let (old, new) = (tables_by_text(old), tables_by_text(new));
     for (text, before) in &old {
         let Some(now) = new.get(text) else { continue };
         if let Some(reason) = other_meaning(before, now) {
             let text = cut(text, SHOWN_QUERY_BYTES_MAX);
-            return Err(format!("{reason}, in: `{text}` [LC0234]"));
+            return Err(Refusal(format!("{reason}, in: `{text}` [LC0234]")));
         }
     }
     Ok(())

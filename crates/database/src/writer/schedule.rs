@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use lightcone_engine::{DatastoreError, ScheduleAt, ScheduleChange, ScheduleKey};
-use lightcone_host::ConsoleLevel;
-use lightcone_types::{ConnectionId, TableId, Timestamp};
+use lightcone_types::{TableId, Timestamp};
 
 use super::timers::Timer;
 use super::{Origin, Writer};
 use crate::events::Event;
+use crate::metrics::FunctionKind;
+use crate::module::Function;
 use crate::procedures::ReplyTo;
 
 /// Scheduled calls, and calls that modules ask for, between two looks at the inbox: so many, or for so long. More that are due wait for the next round.
@@ -21,17 +22,11 @@ const CLOCK_STEP_BACK_US_MAX: i64 = 1_000_000;
 /// A procedure for which there is no place is tried again after this time.
 const NO_PLACE_US: i64 = 100_000;
 
-/// What a row calls: positions in the module's definition.
-enum Function {
-    Reducer(u32),
-    Procedure(u32),
-}
-
 impl Writer {
     /// Plans the calls of all rows, as if they had just been inserted: after opening.
     pub(super) fn load_schedules(&mut self) {
         self.state.schedules.queue.clear();
-        self.state.output.schedules = self.datastore().schedules();
+        self.state.output.schedules = self.datastore.schedules();
         self.plan_changes(self.now());
     }
 
@@ -129,17 +124,17 @@ impl Writer {
             return;
         }
         // It may be gone: its table was dropped, for one.
-        let Some((row, at)) = self.datastore().schedule_row(key) else {
+        let Some((row, at)) = self.datastore.schedule_row(key) else {
             return;
         };
         let row = row.to_vec();
         match self.function_of(key, &row) {
-            Some(Function::Reducer(id)) => {
+            Some(function) if function.kind == FunctionKind::Reducer => {
                 let origin = self.origin_of_schedule(intended);
-                let (_, ops) = self.call(id, &origin, &row);
+                let (_, ops) = self.call(function.id, &origin, &row);
                 self.event(Event::Committed { ops });
             }
-            Some(Function::Procedure(id)) => {
+            Some(function) => {
                 let once = matches!(at, ScheduleAt::Time(_));
                 let database = self.shared.options.identity;
                 if once && !self.shared.procedures.has_place(database, row.len()) {
@@ -159,7 +154,7 @@ impl Writer {
                     intended,
                 };
                 // What is left to do is done when it has ended, which may be much later.
-                return self.start_procedure(id, origin, &row, reply_to);
+                return self.start_procedure(function, origin, &row, reply_to);
             }
             None => {}
         }
@@ -187,12 +182,7 @@ impl Writer {
     }
 
     fn origin_of_schedule(&self, intended: Timestamp) -> Origin {
-        Origin {
-            identity: self.shared.options.identity,
-            connection_id: ConnectionId(0),
-            timestamp: self.now().max(intended),
-            trace: None,
-        }
+        Origin::without_client(self.shared.options.identity, self.now().max(intended))
     }
 
     /// A row that ran once goes, one with an interval is planned again; one that was changed by its call stays as it is.
@@ -200,7 +190,7 @@ impl Writer {
         let now = self.now();
         self.plan_changes(now);
         let unchanged = |writer: &mut Writer| {
-            let row = writer.datastore().schedule_row(key);
+            let row = writer.datastore.schedule_row(key);
             row.is_some_and(|(_, now_at)| now_at == at)
         };
         match at {
@@ -223,18 +213,9 @@ impl Writer {
         if self.shared.status.read_only().is_some() {
             return false;
         }
-        self.datastore().begin();
-        let deleted = match self.datastore().delete_schedule_row(key) {
-            Ok(_) => self.commit_and_tell(),
-            Err(error) => {
-                self.datastore().rollback();
-                Err(error)
-            }
-        };
-        match deleted {
-            Ok(()) => {
-                let now = self.now();
-                self.plan_changes(now);
+        match self.change(|datastore| datastore.delete_schedule_row(key)) {
+            Ok(_) => {
+                self.plan_changes(self.now());
                 true
             }
             Err(error) => {
@@ -246,22 +227,20 @@ impl Writer {
 
     /// The function of the row's table, if it takes the row as its argument.
     fn function_of(&mut self, key: ScheduleKey, row: &[u8]) -> Option<Function> {
-        let schema = self.datastore().schema(key.table)?.clone();
+        let schema = self.datastore.schema(key.table)?.clone();
         let name = &schema.schedule.as_ref()?.function_name;
         let def = self.module.def();
         let (function, checked) = match (def.reducer(name), def.procedure(name)) {
-            (Some((id, reducer)), _) => (Function::Reducer(id as u32), reducer.validate_args(row)),
+            (Some((id, reducer)), _) => (Function::reducer(id as u32), reducer.validate_args(row)),
             (None, Some((id, procedure))) => {
-                (Function::Procedure(id as u32), procedure.validate_args(row))
+                (Function::procedure(id as u32), procedure.validate_args(row))
             }
             (None, None) => {
                 let text = format!(
                     "there is no function `{name}` for a row of `{}`",
                     schema.name
                 );
-                self.shared
-                    .log
-                    .host(ConsoleLevel::Error, None, &text, self.now());
+                self.log_error(None, &text, self.now());
                 return None;
             }
         };
@@ -273,9 +252,7 @@ impl Writer {
                     "row {} of `{table}` is no argument for `{name}`: {error}",
                     key.id
                 );
-                self.shared
-                    .log
-                    .host(ConsoleLevel::Error, Some(name), &text, self.now());
+                self.log_error(Some(name), &text, self.now());
                 None
             }
         }

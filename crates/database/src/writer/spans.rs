@@ -6,6 +6,7 @@ use lightcone_types::Timestamp;
 
 use super::measure::Measured;
 use super::{Origin, Writer};
+use crate::error::NotDurable;
 use crate::events::{CallResult, Event};
 use crate::metrics::FunctionKind;
 use crate::trace::{SpanName, Traced};
@@ -46,13 +47,10 @@ impl Writer {
         };
         let name = SpanName::Function {
             kind: FunctionKind::Reducer,
-            name: self.module.reducer_names[reducer as usize].clone(),
+            name: self.module.reducer(reducer).name.clone(),
         };
-        let error = match result {
-            CallResult::Committed => None,
-            CallResult::UserError(text) => Some(text.clone()),
-            CallResult::Failed(failure) => Some(failure.text().into_owned()),
-        };
+        let error = result.as_ref().err();
+        let error = error.map(|failure| failure.of_reducer().into_owned());
         let ended = self.now();
         traced.tell(name, (started, ended), error);
         if measured.has_record(self.next_offset) {
@@ -89,7 +87,10 @@ impl Writer {
         let shared = self.shared.clone();
         self.event(Event::Release {
             confirmed: true,
-            action: Box::new(move |durable| act(shared.environment().now(), durable.err())),
+            action: Box::new(move |durable| {
+                let error = durable.err().map(|NotDurable(reason)| reason);
+                act(shared.environment().now(), error);
+            }),
         });
     }
 }

@@ -4,38 +4,66 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use lightcone_engine::CommitOutput;
-use lightcone_live::{FirstRows, QueryLoad, Takers, Windows, WorkBudget};
-use lightcone_types::{ColId, ConnectionId, Identity, TableId};
+use lightcone_live::{FirstRows, LiveQuery, QueryLoad, Takers, Windows, WorkBudget};
+use lightcone_types::{ColId, Identity, TableId};
 use rustc_hash::FxHashMap;
 use tokio::sync::oneshot;
 
 use super::running_backfill::RunningBackfill;
 use super::schedules::Schedules;
 use super::timers::Timers;
-use crate::courier::Ready;
 use crate::events::Batch;
 use crate::frozen::FrozenTables;
-use crate::held::Waiting;
 use crate::inbox::Stop;
 use crate::outgoing::OutgoingQueue;
-use crate::peer::{ConnectionNumber, Peer};
+use crate::peer::{ClientId, ConnectionNumber, Peer};
 use crate::procedures::Loans;
 use crate::request::CompiledSet;
 use crate::views::Views;
 
 pub(super) struct Client {
     pub peer: Peer,
-    pub connection_id: ConnectionId,
+    pub id: ClientId,
     pub queue: Arc<OutgoingQueue>,
-    /// Answers wait until they are durable.
-    pub confirmed: bool,
     pub query_sets: FxHashMap<u32, QuerySet>,
     /// In all query sets.
+    pub counts: SetCounts,
+}
+
+/// What live queries are of what their connection may have.
+#[derive(Default)]
+pub(super) struct SetCounts {
     pub queries: usize,
     /// How many of them are windows.
     pub windows: usize,
-    /// [`LiveQuery::steps_of_connection`](lightcone_live::LiveQuery::steps_of_connection) of all of them.
-    pub query_steps: usize,
+    /// [`LiveQuery::steps_of_connection`] of all of them.
+    pub steps: usize,
+}
+
+impl SetCounts {
+    pub fn of(queries: &[Arc<LiveQuery>]) -> SetCounts {
+        let windows = queries.iter().filter(|query| query.window().is_some());
+        let steps = queries.iter().map(|query| query.steps_of_connection());
+        SetCounts {
+            queries: queries.len(),
+            windows: windows.count(),
+            steps: steps.sum(),
+        }
+    }
+
+    pub fn add(&mut self, queries: &[Arc<LiveQuery>]) {
+        let more = SetCounts::of(queries);
+        self.queries += more.queries;
+        self.windows += more.windows;
+        self.steps += more.steps;
+    }
+
+    pub fn remove(&mut self, queries: &[Arc<LiveQuery>]) {
+        let gone = SetCounts::of(queries);
+        self.queries -= gone.queries;
+        self.windows -= gone.windows;
+        self.steps -= gone.steps;
+    }
 }
 
 /// A live query set.
@@ -83,10 +111,6 @@ pub(crate) struct WriterState {
     pub(super) run: Run,
     /// Batches given to fan-out.
     pub(super) sent_batches: u64,
-    /// Answers of the round that are to wait for the disk, while they are made.
-    pub(super) answers: Vec<Waiting>,
-    /// Outlets of clients that need not wait for the disk. Empty between rounds.
-    pub(super) ready: Ready,
     pub(super) log_bytes_at_snapshot: u64,
     pub(super) snapshot_running: bool,
     /// Rows are migrated one by one.

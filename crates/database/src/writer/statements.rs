@@ -14,7 +14,7 @@ use lightcone_types::{ColId, Identity, Reader, TableId, Typespace};
 use super::Writer;
 use crate::environment::Environment;
 use crate::error::SqlError;
-use crate::evaluate::usable_index;
+use crate::evaluate::{usable_index, Rows};
 use crate::inbox::{HttpWrite, SqlStats};
 use crate::running_query::QUERY_MEMORY_BYTES_MAX;
 
@@ -29,9 +29,10 @@ impl Writer {
             connection_id,
             plan,
         } = write;
-        self.connect(caller.identity, *connection_id, &caller.jwt_payload)?;
+        let client = caller.client(*connection_id);
+        self.connect(client, &caller.jwt_payload)?;
         let result = self.change_rows(plan, caller.identity);
-        self.disconnect(caller.identity, *connection_id);
+        self.disconnect(client);
         result
     }
 
@@ -40,27 +41,19 @@ impl Writer {
             return Err(SqlError::Database(reason));
         }
         self.require_current([&plan.table])?;
-        self.datastore.begin();
-        let environment = self.shared.environment();
-        let statement = Statement {
-            datastore: &mut self.datastore,
-            table: plan.table.id,
-            sender: caller,
-            environment,
-            started: environment.instant(),
-            time_max: self.shared.options.limits.sql_write_time_max,
-        };
-        match statement.run(plan) {
-            Ok(stats) => {
-                let committed = self.commit_and_tell();
-                committed.map_err(|error| SqlError::Query(error.to_string()))?;
-                Ok(stats)
-            }
-            Err(failure) => {
-                self.datastore.rollback();
-                Err(SqlError::Query(failure.to_string()))
-            }
-        }
+        let shared = self.shared.clone();
+        let changed = self.change(|datastore| {
+            let statement = Statement {
+                datastore,
+                table: plan.table.id,
+                sender: caller,
+                environment: shared.environment(),
+                started: shared.environment().instant(),
+                time_max: shared.options.limits.sql_write_time_max,
+            };
+            statement.run(plan)
+        });
+        changed.map_err(|failure: Failure| SqlError::Query(failure.to_string()))
     }
 }
 
@@ -200,7 +193,7 @@ impl Statement<'_> {
     }
 
     /// The rows with their new values.
-    fn changed(&self, found: &[RowId], values: &[NewValue]) -> Result<EncodedRows, Failure> {
+    fn changed(&self, found: &[RowId], values: &[NewValue]) -> Result<Rows, Failure> {
         let table = self.open_table()?;
         let layout = table.layout();
         let mut new = vec![None; layout.column_count()];
@@ -208,7 +201,7 @@ impl Statement<'_> {
             new[usize::from(column.0)] = Some(&**value);
         }
         let bytes_max = self.datastore.transaction_bytes_max();
-        let mut rows = EncodedRows::default();
+        let mut rows = Rows::default();
         for (nth, id) in found.iter().enumerate() {
             let old = table.row(*id);
             for (column, value) in new.iter().enumerate() {
@@ -303,20 +296,4 @@ fn shown(ty: &lightcone_types::AlgebraicType, bytes: &[u8]) -> String {
         |_| String::new(),
         |value| format_value(&typespace, ty, &value),
     )
-}
-
-/// Concatenated rows with their ends.
-#[derive(Default)]
-struct EncodedRows {
-    bytes: Vec<u8>,
-    ends: Vec<usize>,
-}
-
-impl EncodedRows {
-    fn iter(&self) -> impl Iterator<Item = &[u8]> {
-        let starts = [0].into_iter().chain(self.ends.iter().copied());
-        starts
-            .zip(&self.ends)
-            .map(|(start, end)| &self.bytes[start..*end])
-    }
 }

@@ -11,11 +11,11 @@ use super::answers::ready;
 use super::rounds::RoundTransactions;
 use super::timers::Timer;
 use super::Writer;
-use crate::error::UpdateError;
+use crate::error::{Refusal, UpdateError};
 use crate::events::Event;
 use crate::module::Module;
-use crate::peer::ConnectionNumber;
-use crate::views::{ViewHost, ViewMessage, ViewRead};
+use crate::peer::SetKey;
+use crate::views::{Evaluation, ViewMessage, ViewRead, Views};
 use lightcone_live::BoundQuery;
 use lightcone_live::LiveQuery;
 
@@ -65,20 +65,9 @@ impl RoundTransactions<'_> {
     }
 
     /// Does something to views in a transaction of its own.
-    fn change_views<R>(
-        &mut self,
-        change: impl FnOnce(
-            &mut crate::views::Views,
-            ViewHost<'_>,
-            &mut lightcone_engine::Datastore,
-            &mut Vec<ViewMessage>,
-        ) -> R,
-    ) -> R {
-        let mut messages = Vec::new();
-        let mut views = std::mem::take(&mut self.state.views);
+    fn change_views<R>(&mut self, change: impl FnOnce(&mut Views, &mut Evaluation<'_>) -> R) -> R {
         self.datastore.begin();
-        let result = change(&mut views, self.views_host, self.datastore, &mut messages);
-        self.state.views = views;
+        let (result, messages) = self.evaluate(change);
         let changes = match self.commit() {
             Ok(committed) => committed.changes,
             Err(error) => {
@@ -94,6 +83,16 @@ impl RoundTransactions<'_> {
         }
         result
     }
+
+    /// The same in the open transaction, with what subscribers are to be told.
+    fn evaluate<R>(
+        &mut self,
+        change: impl FnOnce(&mut Views, &mut Evaluation<'_>) -> R,
+    ) -> (R, Vec<ViewMessage>) {
+        let mut evaluation = Evaluation::new(self.views_host, self.datastore);
+        let result = change(&mut self.state.views, &mut evaluation);
+        (result, evaluation.messages)
+    }
 }
 
 impl Writer {
@@ -102,14 +101,12 @@ impl Writer {
         &mut self,
         caller: Identity,
         reads: &[ViewRead],
-    ) -> Result<(), String> {
+    ) -> Result<(), Refusal> {
         if reads.is_empty() {
             return Ok(());
         }
         let mut round = self.transactions();
-        round.change_views(|views, host, datastore, messages| {
-            views.materialise(host, datastore, caller, reads, messages)
-        })
+        round.change_views(|views, evaluation| views.materialise(evaluation, caller, reads))
     }
 
     /// Counts a query set that reads views. What its client is to be told of them comes behind its first rows.
@@ -117,7 +114,7 @@ impl Writer {
         &mut self,
         caller: Identity,
         reads: &[ViewRead],
-        set: (ConnectionNumber, u32),
+        set: SetKey,
         request_id: u32,
     ) {
         if reads.is_empty() {
@@ -135,7 +132,7 @@ impl Writer {
         &mut self,
         caller: Identity,
         reads: &[ViewRead],
-        set: (ConnectionNumber, u32),
+        set: SetKey,
     ) {
         if reads.is_empty() {
             return;
@@ -147,7 +144,7 @@ impl Writer {
 
     /// At the end of a round: tries failing views again that something has changed for, and has itself woken for the rest.
     pub(super) fn retry_views(&mut self) {
-        let now = self.shared.environment().instant();
+        let now = self.now_instant();
         let ends = self.state.stop.is_some() || self.state.failed;
         let mut next = match ends {
             true => None,
@@ -155,9 +152,7 @@ impl Writer {
         };
         if next.is_some_and(|next| next <= now) {
             let mut round = self.transactions();
-            round.change_views(|views, host, datastore, messages| {
-                views.retry(host, datastore, now + RETRY_ROUND_MAX, messages);
-            });
+            round.change_views(|views, evaluation| views.retry(evaluation, now + RETRY_ROUND_MAX));
             self.end_round();
             self.state.has_worked = true;
             next = self.state.views.next_retry(now);
@@ -175,11 +170,7 @@ impl Writer {
         module: Arc<Module>,
     ) -> Result<Range<usize>, UpdateError> {
         let old = std::mem::replace(&mut self.module, module);
-        let round = self.transactions();
-        let mut messages = Vec::new();
-        let mut views = std::mem::take(&mut round.state.views);
-        let replaced = views.replace_program(round.views_host, round.datastore, &mut messages);
-        round.state.views = views;
+        let (replaced, messages) = self.transactions().evaluate(Views::replace_program);
         if let Err(reason) = replaced {
             self.datastore.rollback();
             self.module = old;
@@ -198,9 +189,6 @@ impl Writer {
 
     /// Evaluates the views that are in use anew. Who is subscribed hears of what that changes.
     pub(super) fn rebuild_views(&mut self) {
-        let mut round = self.transactions();
-        round.change_views(|views, host, datastore, messages| {
-            views.rebuild(host, datastore, messages);
-        });
+        self.transactions().change_views(Views::rebuild);
     }
 }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use lightcone_types::TableId;
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::state::SetCounts;
 use super::Writer;
+use crate::error::Refusal;
 use crate::peer::ConnectionNumber;
 use lightcone_live::{Holder, IndexUser, LiveQuery, WindowUser, WorkBudget};
 
@@ -19,12 +21,6 @@ fn shapes_of(query: &LiveQuery) -> impl Iterator<Item = TableId> + '_ {
     joins.chain(query.shape_id())
 }
 
-/// How many of these queries are windows.
-pub(super) fn windows_of(queries: &[Arc<LiveQuery>]) -> usize {
-    let windows = queries.iter().filter(|query| query.window().is_some());
-    windows.count()
-}
-
 impl Writer {
     /// Makes sure that the rows of a set's windows are known, until [`close_windows`](Self::close_windows).
     ///
@@ -34,20 +30,20 @@ impl Writer {
         &mut self,
         connection: ConnectionNumber,
         queries: &[Arc<LiveQuery>],
-    ) -> Result<(), String> {
+    ) -> Result<(), Refusal> {
         self.end_failed_windows();
         let client = self.state.clients.get(&connection);
-        let held = client.map_or(0, |client| client.windows);
+        let held = client.map_or(0, |client| client.counts.windows);
         let user = WindowUser {
             limits: self.shared.options.window_limits(),
-            is_modest: held + windows_of(queries) <= MODEST_WINDOWS_MAX,
+            is_modest: held + SetCounts::of(queries).windows <= MODEST_WINDOWS_MAX,
             index_user: IndexUser::Client(&self.module.catalog.rule_columns),
-            now: self.shared.environment().instant(),
+            now: self.now_instant(),
         };
         let of_set = queries.iter().filter_map(|query| query.window());
         let (windows, views) = (&mut self.state.windows, &mut self.state.views);
         let tables = &mut self.datastore;
-        windows.add((tables, &mut views.indexes), of_set, Holder::Set, user)
+        Ok(windows.add((tables, &mut views.indexes), of_set, Holder::Set, user)?)
     }
 
     pub(super) fn close_windows(&mut self, queries: &[Arc<LiveQuery>]) {

@@ -38,10 +38,10 @@ use std::task::{Context, Poll, Waker};
 use lightcone_database::{DatabaseHandle, DatabaseOptions, Engines, HostKind, JsonRows, SqlError};
 use lightcone_engine::DatastoreError;
 use lightcone_host::{
-    lend, Ask, Counted, HandlerResponse, HoldsEnv, HostEnv, HostError, HostTrap, HttpMethod,
-    HttpRequest, HttpVersion, InstanceOptions, Interrupt, Lent, LoadedModule, ModuleEngine,
-    ModuleInstance, OpenTransaction, ProcedureCall, ProcedureOutcome, ProcedureResult, ReadSet,
-    ReadView, ReducerCall, ReducerOutcome, SuspendableInstance, Suspended, Transactions, ViewCall,
+    lend, Ask, Counted, HoldsEnv, HostEnv, HostError, HostTrap, HttpMethod, HttpRequest,
+    HttpVersion, InstanceOptions, Interrupt, Lent, LoadedModule, ModuleEngine, ModuleInstance,
+    OpenTransaction, ProcedureCall, ProcedureOutcome, ProcedureResult, ReadSet, ReadView,
+    ReducerCall, ReducerOutcome, SuspendableInstance, Suspended, Transactions, ViewCall,
     ViewOutcome, Waiting,
 };
 use lightcone_schema::raw::{
@@ -178,18 +178,9 @@ impl ModuleInstance for Changing {
     fn call_procedure(
         &mut self,
         transactions: &mut dyn Transactions,
-        call: &ReducerCall<'_>,
+        call: &ProcedureCall<'_>,
     ) -> ProcedureOutcome {
         at_once(self.procedure(transactions, call, true))
-    }
-
-    fn call_http_handler(
-        &mut self,
-        _: &mut dyn Transactions,
-        _: &ReducerCall<'_>,
-        _: &[u8],
-    ) -> ProcedureOutcome<HandlerResponse> {
-        unreachable!("there are no handlers")
     }
 
     fn call_view(
@@ -232,11 +223,8 @@ impl SuspendableInstance for Changing {
         &'a mut self,
         mut transactions: Box<dyn Transactions>,
         call: &'a ProcedureCall<'a>,
-    ) -> Suspended<'a, ProcedureOutcome<ProcedureResult>> {
-        Box::pin(async move {
-            let outcome = self.procedure(&mut *transactions, &call.call, false).await;
-            outcome.map(ProcedureResult::Value)
-        })
+    ) -> Suspended<'a, ProcedureOutcome> {
+        Box::pin(async move { self.procedure(&mut *transactions, call, false).await })
     }
 
     fn interrupt(&self) -> Arc<Interrupt> {
@@ -264,19 +252,21 @@ impl Changing {
     async fn procedure(
         &mut self,
         transactions: &mut dyn Transactions,
-        call: &ReducerCall<'_>,
+        ProcedureCall { call, body }: &ProcedureCall<'_>,
         blocks: bool,
     ) -> ProcedureOutcome {
+        assert!(body.is_none(), "there are no handlers");
+        let nothing = ProcedureResult::Value(Counted::constant(Vec::new()));
         if &**call.name == "tick" {
             TICKS.begun.fetch_add(1, Ordering::SeqCst);
             let running = TICKS.running.fetch_add(1, Ordering::SeqCst) + 1;
             TICKS.running_max.fetch_max(running, Ordering::SeqCst);
             wait(ask_sleep(transactions, 500_000), blocks).await;
             TICKS.running.fetch_sub(1, Ordering::SeqCst);
-            return ProcedureOutcome::Returned(Counted::constant(Vec::new()));
+            return ProcedureOutcome::Returned(nothing);
         }
         match self.later(transactions, &text_of(call), blocks).await {
-            Ok(()) => ProcedureOutcome::Returned(Counted::constant(Vec::new())),
+            Ok(()) => ProcedureOutcome::Returned(nothing),
             Err(trap) => ProcedureOutcome::Failed {
                 message: trap.to_string(),
             },

@@ -6,11 +6,10 @@ use lightcone_types::{IndexId, TableId};
 
 use super::tables::BackfillTable;
 use crate::datastore::Datastore;
-use crate::error::DatastoreError;
+use crate::error::{DatastoreError, Result};
 use crate::hidden::{new_name, shown, AGAIN, NEW};
 use crate::making::Making;
 use crate::old_names::{ABSENT_OLD_INDEX, ABSENT_OLD_TABLE};
-use crate::rollback::Savepoint;
 use crate::schema_change::shown as value_shown;
 use crate::table_state::TableSlot;
 
@@ -19,20 +18,7 @@ const SHOWN_COLUMNS_MAX: usize = 8;
 /// Bytes of the hash of a row, which stands for it.
 const HASH_BYTES: usize = 16;
 
-/// A point of the open transaction that what functions made can be taken back to.
-pub struct Point(Savepoint);
-
 impl Datastore {
-    /// Where the open transaction is.
-    pub fn backfill_point(&self) -> Point {
-        Point(self.savepoint())
-    }
-
-    /// Takes back what functions made behind a point.
-    pub fn undo_backfill_to(&mut self, point: &Point) {
-        self.undo_to(point.0);
-    }
-
     /// A function makes rows from here on: it inserts into the new tables, and does nothing else.
     pub fn begin_making(&mut self) {
         self.making = Some(Box::default());
@@ -92,7 +78,7 @@ impl Datastore {
         table: TableId,
         row: &[u8],
         generated: &mut Vec<u8>,
-    ) -> Result<(), DatastoreError> {
+    ) -> Result<()> {
         self.require_transaction()?;
         let result = self.new_table(table).and_then(|slot| match self.is_undo() {
             true => self.unmake_row(slot, row, generated),
@@ -110,7 +96,7 @@ impl Datastore {
         self.making.as_ref().is_some_and(|making| making.is_undo)
     }
 
-    fn new_table(&self, table: TableId) -> Result<TableSlot, DatastoreError> {
+    fn new_table(&self, table: TableId) -> Result<TableSlot> {
         let slot = self.slot(table).map_err(|_| DatastoreError::NotForRows)?;
         match self.at(slot).table.schema.name.starts_with(NEW) {
             true => Ok(slot),
@@ -118,12 +104,7 @@ impl Datastore {
         }
     }
 
-    fn make_row(
-        &mut self,
-        slot: TableSlot,
-        row: &[u8],
-        generated: &mut Vec<u8>,
-    ) -> Result<(), DatastoreError> {
+    fn make_row(&mut self, slot: TableSlot, row: &[u8], generated: &mut Vec<u8>) -> Result<()> {
         let (changes, first) = (self.transaction.changes.len(), generated.len());
         self.insert_found(slot, row, generated)?;
         if let Some(making) = &mut self.making {
@@ -141,12 +122,7 @@ impl Datastore {
         self.count_again(slot, &row, 1).map(drop)
     }
 
-    fn unmake_row(
-        &mut self,
-        slot: TableSlot,
-        row: &[u8],
-        generated: &mut Vec<u8>,
-    ) -> Result<(), DatastoreError> {
+    fn unmake_row(&mut self, slot: TableSlot, row: &[u8], generated: &mut Vec<u8>) -> Result<()> {
         let length = self.at(slot).table.layout().validate(row)?;
         let mut row = row[..length].to_vec();
         self.fill_as_before(slot, &mut row, generated)?;
@@ -164,7 +140,7 @@ impl Datastore {
         slot: TableSlot,
         row: &mut [u8],
         generated: &mut Vec<u8>,
-    ) -> Result<(), DatastoreError> {
+    ) -> Result<()> {
         let Datastore { tables, making, .. } = self;
         let state = tables[slot.index()]
             .as_ref()
@@ -187,12 +163,7 @@ impl Datastore {
     }
 
     /// Counts how many more times a row was made than once. False: it was made once at most, and there was nothing to be taken off.
-    fn count_again(
-        &mut self,
-        slot: TableSlot,
-        row: &[u8],
-        by: i64,
-    ) -> Result<bool, DatastoreError> {
+    fn count_again(&mut self, slot: TableSlot, row: &[u8], by: i64) -> Result<bool> {
         let table = self.at(slot).table.schema.id;
         let mut hasher = blake3::Hasher::new();
         hasher.update(&table.0.to_le_bytes());
@@ -268,7 +239,7 @@ impl Datastore {
         of: &BackfillTable,
         row: &[u8],
         generated: &[u8],
-    ) -> Result<(), DatastoreError> {
+    ) -> Result<()> {
         let slot = self.slot(of.done)?;
         let mut noted = row_hash(row).to_vec();
         if self.at(slot).table.schema.columns.len() > 1 {
@@ -282,11 +253,7 @@ impl Datastore {
     ///
     /// # Errors
     /// The transaction is too large.
-    pub fn forget_backfilled(
-        &mut self,
-        of: &BackfillTable,
-        row: &[u8],
-    ) -> Result<Option<Vec<u8>>, DatastoreError> {
+    pub fn forget_backfilled(&mut self, of: &BackfillTable, row: &[u8]) -> Result<Option<Vec<u8>>> {
         let slot = self.slot(of.done)?;
         let done = &self.at(slot).table;
         let Some(found) = find(done, &row_hash(row)) else {

@@ -13,5 +13,4 @@
 mod made;
 mod tables;
 
-pub use made::Point;
 pub use tables::{BackfillRecord, BackfillTable, OldRows};

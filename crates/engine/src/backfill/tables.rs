@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use lightcone_schema::{
-    ColumnDef, ConstraintSchema, IndexAlgorithm, IndexDef, IndexSchema, MigrationPlan, ModuleDef,
-    SequenceSchema, TableAccess, TableDef, TableSchema, UniqueConstraintDef,
+    ColumnDef, IndexAlgorithm, IndexDef, MigrationPlan, ModuleDef, TableAccess, TableDef,
+    TableSchema, UniqueConstraintDef,
 };
 use lightcone_table::RowId;
-use lightcone_types::bsatn::{Encode, Reader};
+use lightcone_types::bsatn::{Decode, Encode};
 use lightcone_types::{AlgebraicType, ColId, TableId, TypeRef};
 
+use crate::catalog::schema_of;
 use crate::datastore::Datastore;
 use crate::hidden::{is_hidden, new_name, shown, AGAIN, DONE, NEW, STATE};
 use crate::migration::{table_of, Done, MigrationError, MigrationWork};
@@ -122,9 +123,9 @@ impl Datastore {
         ];
         let state = self.create_table(&keyed(STATE, &state))?;
         let slot = self.slot(state)?;
-        let head = row![record.started_us, record.program_kind];
-        self.insert_found(slot, &row![HEAD, head], &mut Vec::new())?;
-        self.insert_found(slot, &row![PROGRAM, record.program], &mut Vec::new())?;
+        let head = (record.started_us, record.program_kind).to_vec();
+        self.insert_found(slot, &(HEAD, head).to_vec(), &mut Vec::new())?;
+        self.insert_found(slot, &(PROGRAM, &record.program).to_vec(), &mut Vec::new())?;
         for (table, _) in plan.set_aside() {
             let (old, new) = (
                 self.stored_table(table)?,
@@ -140,10 +141,10 @@ impl Datastore {
     /// The backfill that goes on in this database.
     pub fn backfill_record(&self) -> Option<BackfillRecord> {
         let (head, program) = (self.backfill_value(HEAD)?, self.backfill_value(PROGRAM)?);
-        let mut head = Reader::new(&head);
+        let (started_us, program_kind) = Decode::from_slice(&head).ok()?;
         Some(BackfillRecord {
-            started_us: head.read_i64().ok()?,
-            program_kind: head.read_u8().ok()?,
+            started_us,
+            program_kind,
             program,
         })
     }
@@ -153,9 +154,8 @@ impl Datastore {
         let table = &table.table;
         let index = table.indexes().first()?;
         let found = index.find_point(table.rows(), table.layout(), &[key]);
-        let mut row = Reader::new(table.row(found.ok()??));
-        row.read_u8().ok()?;
-        row.read_bytes().ok().map(<[u8]>::to_vec)
+        let (_, value): (u8, Vec<u8>) = Decode::from_slice(table.row(found.ok()??)).ok()?;
+        Some(value)
     }
 
     /// Whether there are tables of a backfill, also of one that has ended.
@@ -287,52 +287,26 @@ impl Datastore {
         let Ok(hidden) = self.stored_table(&new_name(&def.name)) else {
             return Ok(false);
         };
-        let id = hidden.id;
-        let sequences = hidden.sequences.iter();
-        let allocated: Vec<i128> = sequences.map(|s| self.allocated(id, s.id)).collect();
-        self.delete_table_rows(&hidden)?;
-        let named = TableSchema {
-            name: def.name.clone(),
-            access: def.access,
+        let declared = schema_of(def);
+        let mut named = TableSchema {
+            name: declared.name,
+            accessor: declared.accessor,
+            columns: declared.columns,
+            access: declared.access,
             ..TableSchema::clone(&hidden)
         };
-        self.put_table_row(&named)?;
-        self.put_table_accessor(&def.name, &def.source_name)?;
-        self.put_columns(id, def)?;
-        for constraint in &hidden.constraints {
-            let name = shown(&constraint.name);
-            self.put_constraint(
-                id,
-                &ConstraintSchema {
-                    name,
-                    ..constraint.clone()
-                },
-            )?;
+        for constraint in &mut named.constraints {
+            constraint.name = shown(&constraint.name);
         }
-        for index in &hidden.indexes {
-            let name = shown(&index.name);
-            let accessor = shown(index.accessor.as_deref().unwrap_or(&index.name));
-            self.put_index(
-                id,
-                &IndexSchema {
-                    name: name.clone(),
-                    ..index.clone()
-                },
-            )?;
-            self.put_index_accessor(&name, &accessor)?;
+        for index in &mut named.indexes {
+            index.name = shown(&index.name);
+            index.accessor = index.accessor.as_deref().map(shown);
         }
-        for (sequence, allocated) in hidden.sequences.iter().zip(allocated) {
-            let name = shown(&sequence.name);
-            self.put_sequence(
-                id,
-                &SequenceSchema {
-                    name,
-                    ..sequence.clone()
-                },
-                allocated,
-            )?;
+        for sequence in &mut named.sequences {
+            sequence.name = shown(&sequence.name);
         }
-        self.follow(id, work)?;
+        self.rewrite_table(&hidden, named)?;
+        self.follow(hidden.id, work)?;
         Ok(true)
     }
 
@@ -357,14 +331,12 @@ fn hidden(def: &TableDef) -> TableDef {
         rename(&mut index.name);
         rename(&mut index.source_name);
     }
-    hidden
-        .constraints
-        .iter_mut()
-        .for_each(|constraint| rename(&mut constraint.name));
-    hidden
-        .sequences
-        .iter_mut()
-        .for_each(|sequence| rename(&mut sequence.name));
+    for constraint in &mut hidden.constraints {
+        rename(&mut constraint.name);
+    }
+    for sequence in &mut hidden.sequences {
+        rename(&mut sequence.name);
+    }
     hidden.access = TableAccess::Private;
     hidden
 }

@@ -95,15 +95,14 @@ fn check_sequence(schema: &TableSchema, sequence: &SequenceSchema) -> Result<(),
 /// An upper bound of the bytes of a value without its lists; an error if the type holds a reference.
 fn constant_bytes(ty: &AlgebraicType) -> Result<usize, String> {
     use AlgebraicType as T;
-    fn sum<'t>(mut types: impl Iterator<Item = &'t AlgebraicType>) -> Result<usize, String> {
-        types.try_fold(0, |bytes: usize, ty| {
-            Ok(bytes.saturating_add(constant_bytes(ty)?))
-        })
-    }
     match ty {
         T::Ref(_) => Err("has a type that is not resolved".to_owned()),
-        T::Product(product) => sum(product.elements.iter().map(|e| &e.algebraic_type)),
-        T::Sum(variants) => Ok(1 + sum(variants.variants.iter().map(|v| &v.algebraic_type))?),
+        T::Product(_) | T::Sum(_) => {
+            let tag = usize::from(matches!(ty, T::Sum(_)));
+            ty.parts().try_fold(tag, |bytes: usize, (_, part)| {
+                Ok(bytes.saturating_add(constant_bytes(part)?))
+            })
+        }
         T::Array(element) => constant_bytes(element).map(|_| 4),
         scalar => Ok(lightcone_types::bsatn::fixed_size(scalar).unwrap_or(4)),
     }

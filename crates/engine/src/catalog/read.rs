@@ -6,37 +6,17 @@ use lightcone_schema::{
 };
 use lightcone_table::{RangeBounds, RowId};
 use lightcone_types::bsatn::{Decode, Encode, Reader};
-use lightcone_types::{
-    AlgebraicType, ColId, ConstraintId, DecodeError, IndexId, ScheduleId, SequenceId, TableId,
-};
+use lightcone_types::{AlgebraicType, ColId, DecodeError, SequenceId, TableId};
 use rustc_hash::FxHashSet;
 
 use super::check::check_schema;
 use crate::datastore::Datastore;
 use crate::error::{RecoveryError, SchemaError};
 use crate::system::{self as st, SYSTEM_TABLE_ID_MAX};
-use crate::table_state::Described;
+use crate::table_state::{sequences_of, Described};
 
 /// No bound, in a range.
 const UNBOUNDED: u8 = 2;
-
-/// A row read column by column.
-struct Fields<'r>(Reader<'r>);
-
-impl<'r> Fields<'r> {
-    fn id(&mut self) -> Result<u32, DecodeError> {
-        self.0.read_u32()
-    }
-    fn text(&mut self) -> Result<String, DecodeError> {
-        self.0.read_str().map(str::to_owned)
-    }
-    fn column(&mut self) -> Result<ColId, DecodeError> {
-        self.0.read_u16().map(ColId)
-    }
-    fn columns(&mut self) -> Result<Vec<ColId>, DecodeError> {
-        (0..self.0.read_count(2)?).map(|_| self.column()).collect()
-    }
-}
 
 impl Datastore {
     /// Makes the tables in memory those of the catalog: builds the missing ones, drops the removed ones. Tables that are there stay as
@@ -55,11 +35,7 @@ impl Datastore {
             ));
             ids.push(id);
             if id.0 > SYSTEM_TABLE_ID_MAX && self.slot(id).is_err() {
-                let described = self.read_table(id, &row);
-                let described = described.map_err(|error| RecoveryError::Catalog {
-                    table: id,
-                    detail: error.to_string(),
-                })?;
+                let described = self.described(id, &row)?;
                 self.add_table(described.into_state());
             }
         }
@@ -81,8 +57,12 @@ impl Datastore {
         let Some(row) = self.catalog_row(st::ST_TABLE_ID, &id.0.to_vec()) else {
             return Ok(None);
         };
-        let described = self.read_table(id, row);
-        described.map(Some).map_err(|error| SchemaError::Catalog {
+        self.described(id, row).map(Some)
+    }
+
+    fn described(&self, id: TableId, row: &[u8]) -> Result<Described, SchemaError> {
+        let described = self.read_table_row(id, row);
+        described.map_err(|error| SchemaError::Catalog {
             table: id,
             detail: error.to_string(),
         })
@@ -101,22 +81,8 @@ impl Datastore {
             let Some(state) = &self.tables[slot] else {
                 continue;
             };
-            let schema = state.table.schema.clone();
-            let stored: Vec<_> = schema
-                .sequences
-                .iter()
-                .map(|s| self.stored_allocation(s.id).unwrap_or(s.start))
-                .collect();
-            let sequences = schema
-                .sequences
-                .iter()
-                .zip(stored)
-                .map(|(sequence, allocated)| {
-                    let column = &schema.columns[usize::from(sequence.column.0)].ty;
-                    crate::sequence::Sequence::new(sequence.clone(), column, allocated)
-                });
-            let mut sequences: Vec<_> = sequences.collect();
-            sequences.sort_by_key(|s| s.schema.column);
+            let stored = |s: &SequenceSchema| self.stored_allocation(s.id).unwrap_or(s.start);
+            let sequences = sequences_of(&state.table.schema, stored);
             if let Some(state) = &mut self.tables[slot] {
                 state.sequences = sequences;
             }
@@ -171,24 +137,18 @@ impl Datastore {
         self.catalog_rows(table, column, &of.0.to_vec())
     }
 
-    fn read_table(&self, id: TableId, row: &[u8]) -> Result<Described, DecodeError> {
-        let mut fields = Fields(Reader::new(row));
-        fields.id()?;
-        let name = fields.text()?;
-        let kind = if fields.text()? == TableKind::System.as_str() {
-            TableKind::System
-        } else {
-            TableKind::User
+    fn read_table_row(&self, id: TableId, row: &[u8]) -> Result<Described, DecodeError> {
+        type Row = (TableId, String, String, String, Option<Vec<ColId>>);
+        let (_, name, kind, access, primary_key): Row = Decode::from_slice(row)?;
+        let kind = match kind == TableKind::System.as_str() {
+            true => TableKind::System,
+            false => TableKind::User,
         };
-        let access = if fields.text()? == TableAccess::Public.as_str() {
-            TableAccess::Public
-        } else {
-            TableAccess::Private
+        let access = match access == TableAccess::Public.as_str() {
+            true => TableAccess::Public,
+            false => TableAccess::Private,
         };
-        let primary_key = match fields.0.read_u8()? {
-            0 => fields.columns()?.first().copied(),
-            _ => None,
-        };
+        let primary_key = primary_key.and_then(|columns| columns.first().copied());
         let constraints = self.read_constraints(id)?;
         let columns = self.read_columns(id, &name)?;
         let (sequences, allocated): (Vec<_>, Vec<_>) = self.read_sequences(id)?.into_iter().unzip();
@@ -222,9 +182,8 @@ impl Datastore {
             let Some(row) = self.catalog_row(st::ST_COLUMN_ID, &key) else {
                 break;
             };
-            let mut fields = Fields(Reader::new(&row[key.len()..]));
-            let name = fields.text()?;
-            let ty = AlgebraicType::from_slice(fields.0.read_bytes()?)?;
+            let (name, ty): (String, Vec<u8>) = Decode::from_slice(&row[key.len()..])?;
+            let ty = AlgebraicType::from_slice(&ty)?;
             let accessor = self.accessor(st::ST_COLUMN_ACCESSOR_ID, &[table, &name])?;
             columns.push(ColumnSchema { name, accessor, ty });
         }
@@ -235,20 +194,20 @@ impl Datastore {
     fn accessor(&self, table: TableId, names: &[&str]) -> Result<Option<String>, DecodeError> {
         let key: Vec<u8> = names.iter().flat_map(|name| name.to_vec()).collect();
         let row = self.catalog_row(table, &key);
-        row.map(|row| Reader::new(&row[key.len()..]).read_str().map(str::to_owned))
+        row.map(|row| Decode::from_slice(&row[key.len()..]))
             .transpose()
     }
 
     fn read_constraints(&self, id: TableId) -> Result<Vec<ConstraintSchema>, DecodeError> {
         let mut constraints = Vec::new();
         for row in self.parts(id, st::CONSTRAINTS_BY_TABLE) {
-            let mut fields = Fields(Reader::new(row));
-            let (constraint, name) = (ConstraintId(fields.id()?), fields.text()?);
-            if fields.id()? == id.0 && fields.0.read_u8()? == 1 {
+            let reader = &mut Reader::new(row);
+            let (constraint, name, table, tag): (_, _, TableId, u8) = Decode::decode(reader)?;
+            if table == id && tag == 1 {
                 constraints.push(ConstraintSchema {
                     id: constraint,
                     name,
-                    columns: fields.columns()?,
+                    columns: Decode::decode(reader)?,
                 });
             }
         }
@@ -263,21 +222,16 @@ impl Datastore {
     ) -> Result<Vec<IndexSchema>, DecodeError> {
         let mut indexes = Vec::new();
         for row in self.parts(id, st::INDEXES_BY_TABLE) {
-            let mut fields = Fields(Reader::new(row));
-            let (index, table, name) = (IndexId(fields.id()?), fields.id()?, fields.text()?);
-            if table != id.0 {
+            let reader = &mut Reader::new(row);
+            let (index, table, name): (_, TableId, String) = Decode::decode(reader)?;
+            if table != id {
                 continue;
             }
-            let algorithm = match fields.0.read_u8()? {
-                1 => IndexAlgorithm::BTree(fields.columns()?),
-                2 => IndexAlgorithm::Direct(fields.column()?),
-                3 => IndexAlgorithm::Hash(fields.columns()?),
-                tag => {
-                    return Err(DecodeError::InvalidTag {
-                        tag,
-                        sum_name: None,
-                    })
-                }
+            let algorithm = match reader.read_u8()? {
+                1 => IndexAlgorithm::BTree(Decode::decode(reader)?),
+                2 => IndexAlgorithm::Direct(Decode::decode(reader)?),
+                3 => IndexAlgorithm::Hash(Decode::decode(reader)?),
+                tag => return Err(DecodeError::unknown_tag(tag)),
             };
             let set = algorithm.column_set();
             indexes.push(IndexSchema {
@@ -298,16 +252,11 @@ impl Datastore {
     fn read_sequences(&self, id: TableId) -> Result<Vec<(SequenceSchema, i128)>, DecodeError> {
         let mut sequences = Vec::new();
         for row in self.parts(id, st::SEQUENCES_BY_TABLE) {
-            let mut fields = Fields(Reader::new(row));
-            let (sequence, name, table) = (SequenceId(fields.id()?), fields.text()?, fields.id()?);
-            if table != id.0 {
+            let (sequence, name, table, rest): (_, _, TableId, _) = Decode::from_slice(row)?;
+            if table != id {
                 continue;
             }
-            let column = fields.column()?;
-            let mut number = || fields.0.read_i128();
-            let (increment, start, min_value, max_value) =
-                (number()?, number()?, number()?, number()?);
-            let allocated = number()?;
+            let (column, increment, start, (min_value, max_value, allocated)) = rest;
             let schema = SequenceSchema {
                 id: sequence,
                 name,
@@ -326,32 +275,28 @@ impl Datastore {
     /// The view whose rows the table holds: it has the table's name.
     fn read_view(&self, id: TableId, name: &str) -> Result<Option<ViewSchema>, DecodeError> {
         for row in self.catalog_rows(st::ST_VIEW_ID, ColId(1), &name.to_vec()) {
-            let mut fields = Fields(Reader::new(row));
-            let (view, _name) = (fields.id()?, fields.text()?);
-            // An option: tag 0 is some.
-            if fields.0.read_u8()? != 0 || fields.id()? != id.0 {
-                continue;
+            type Row = (u32, String, Option<TableId>, bool, bool);
+            let (view, _name, table, _is_public, is_anonymous): Row = Decode::from_slice(row)?;
+            if table == Some(id) {
+                return Ok(Some(ViewSchema {
+                    id: view,
+                    is_anonymous,
+                }));
             }
-            let _is_public = fields.0.read_bool()?;
-            return Ok(Some(ViewSchema {
-                id: view,
-                is_anonymous: fields.0.read_bool()?,
-            }));
         }
         Ok(None)
     }
 
     fn read_schedule(&self, id: TableId) -> Result<Option<ScheduleSchema>, DecodeError> {
         for row in self.parts(id, (st::ST_SCHEDULED_ID, ColId(1))) {
-            let mut fields = Fields(Reader::new(row));
-            let (schedule, table) = (ScheduleId(fields.id()?), fields.id()?);
-            if table == id.0 {
-                let (function_name, name) = (fields.text()?, fields.text()?);
+            let (schedule, table, function_name, name, at_column): (_, TableId, _, _, _) =
+                Decode::from_slice(row)?;
+            if table == id {
                 return Ok(Some(ScheduleSchema {
                     id: schedule,
                     name,
                     function_name,
-                    at_column: fields.column()?,
+                    at_column,
                 }));
             }
         }

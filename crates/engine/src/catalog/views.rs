@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use lightcone_schema::{ModuleDef, RawVersion, SequentialIds, TableSchema, ViewDef};
 use lightcone_types::bsatn::Encode;
-use lightcone_types::{AlgebraicType, ConstraintId, IndexId, TableId};
+use lightcone_types::AlgebraicType;
 
-use super::column_row;
+use super::without_ids;
 use crate::datastore::Datastore;
-use crate::error::DatastoreError;
+use crate::error::Result;
 use crate::system as st;
 use crate::table_state::TableState;
 
@@ -18,7 +18,7 @@ impl Datastore {
     ///
     /// # Errors
     /// A name is in use: validation and the catalog disagree.
-    pub fn create_views(&mut self, def: &ModuleDef) -> Result<usize, DatastoreError> {
+    pub fn create_views(&mut self, def: &ModuleDef) -> Result<usize> {
         let mut missing: Vec<&ViewDef> = def.views.iter().collect();
         missing.retain(|view| self.view_table(&view.name).is_none());
         missing.sort_by(|a, b| a.name.cmp(&b.name));
@@ -35,56 +35,24 @@ impl Datastore {
         (schema.view.is_some() && schema.name == name).then_some(schema)
     }
 
-    pub(crate) fn create_view(
-        &mut self,
-        def: &ViewDef,
-        has_keys: bool,
-    ) -> Result<(), DatastoreError> {
-        // The ids in there are not the ones that the catalog gives.
-        let mut schema = def.to_backing_schema(has_keys, &mut SequentialIds::default());
-        schema.id = TableId(0);
-        schema.id = self.put_table_row(&schema)?;
-        let id = schema.id;
-        self.put_table_accessor(&schema.name, &def.source_name)?;
-        let view = row![
-            0_u32,
-            schema.name,
-            Some(id.0),
-            // Whatever the view's access is; the table's says it (02 §10.3).
-            true,
-            def.is_anonymous
-        ];
-        let view_id = self.put_with_id(st::ST_VIEW_ID, &view)?;
+    pub(crate) fn create_view(&mut self, def: &ViewDef, has_keys: bool) -> Result<()> {
+        let schema = def.to_backing_schema(has_keys, &mut SequentialIds::default());
+        let mut schema = without_ids(schema);
+        self.put_table(&mut schema, &[])?;
+        // Public whatever the view's access is; the table's says it (02 §10.3).
+        let (name, table, is_public) = (&schema.name, Some(schema.id), true);
+        let view = (0_u32, name, table, is_public, def.is_anonymous).to_vec();
+        let view_id = self.put_with_id(st::ST_VIEW_ID, 0, &view)?;
         if let Some(view) = &mut schema.view {
             view.id = view_id;
         }
         self.put_view_parts(view_id, def)?;
-        for (position, column) in schema.columns.iter().enumerate() {
-            let row = column_row(id, position, &column.name, &column.ty);
-            self.put(st::ST_COLUMN_ID, &row)?;
-            if let Some(accessor) = &column.accessor {
-                let row = row![schema.name, column.name, accessor];
-                self.put(st::ST_COLUMN_ACCESSOR_ID, &row)?;
-            }
-        }
-        for index in &mut schema.indexes {
-            index.id = IndexId(0);
-            index.id = self.put_index(id, index)?;
-        }
-        for constraint in &mut schema.constraints {
-            constraint.id = ConstraintId(0);
-            constraint.id = self.put_constraint(id, constraint)?;
-        }
         self.create(TableState::new(Arc::new(schema), |sequence| sequence.start));
         Ok(())
     }
 
     /// The view's own columns and parameters. Their types are not resolved (02 §10.3).
-    pub(crate) fn put_view_parts(
-        &mut self,
-        view: u32,
-        def: &ViewDef,
-    ) -> Result<(), DatastoreError> {
+    pub(crate) fn put_view_parts(&mut self, view: u32, def: &ViewDef) -> Result<()> {
         let declared = match def.params_typespace.get(def.row_type) {
             Some(AlgebraicType::Product(product)) => &product.elements[..],
             _ => &[],
@@ -92,13 +60,13 @@ impl Datastore {
         for (position, column) in def.columns.iter().enumerate() {
             let ty = declared.get(position).map(|field| &field.algebraic_type);
             let ty = ty.unwrap_or(&column.ty);
-            let row = row![view, position as u16, column.name, ty.to_vec()];
+            let row = (view, position as u16, &column.name, ty.to_vec()).to_vec();
             self.put(st::ST_VIEW_COLUMN_ID, &row)?;
         }
         for (position, param) in def.params.elements.iter().enumerate() {
             let name = param.name().unwrap_or_default();
             let ty = param.algebraic_type.to_vec();
-            let row = row![view, position as u16, name, ty];
+            let row = (view, position as u16, name, ty).to_vec();
             self.put(st::ST_VIEW_PARAM_ID, &row)?;
         }
         Ok(())

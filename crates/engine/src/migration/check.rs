@@ -5,6 +5,7 @@ use lightcone_types::AlgebraicType;
 
 use super::stored::{part, table_of};
 use super::work::{Done, MigrationError, MigrationWork};
+use crate::catalog::{schema_of, without_ids};
 use crate::datastore::Datastore;
 use crate::hidden::is_hidden;
 use crate::sequence::column_range;
@@ -48,7 +49,7 @@ impl Datastore {
             return Ok(());
         };
         let (schema, def) = (self.stored_table(table)?, table_of(new, table)?);
-        let sequence = part(&def.sequences, |s| &s.name, "sequence", sequence)?;
+        let sequence = part(&def.sequences, sequence)?;
         let table = &self.state(schema.id)?.table;
         let position = usize::from(sequence.column.0);
         let Some(column) = def.columns.get(position) else {
@@ -87,77 +88,39 @@ impl Datastore {
 }
 
 /// In what a stored table is not that of the definition.
-fn difference(schema: &TableSchema, def: &TableDef) -> Option<&'static str> {
-    let columns = schema.columns.iter().map(|c| (&c.name, &c.ty));
-    let indexes = schema
-        .indexes
-        .iter()
-        .map(|i| (&i.name, &i.algorithm, i.unique));
-    let constraints = schema.constraints.iter().map(|c| (&c.name, &c.columns));
-    let sequences = schema.sequences.iter().map(|s| {
-        (
-            &s.name,
-            s.column,
-            (s.start, s.min_value, s.max_value),
-            s.increment,
-        )
-    });
-    let schedule = schema.schedule.as_ref();
-    let schedule = schedule.map(|s| (&s.name, &s.function_name, s.at_column));
-    let of_schedule = def.schedule.as_ref();
+fn difference(stored: &TableSchema, def: &TableDef) -> Option<&'static str> {
+    let (a, b) = (bare(stored.clone()), bare(schema_of(def)));
     let checks = [
-        (
-            "has another primary key",
-            schema.primary_key == def.primary_key,
-        ),
-        ("has another access", schema.access == def.access),
-        (
-            "is an event table, or is none",
-            schema.is_event == def.is_event,
-        ),
-        (
-            "has other columns",
-            columns.eq(def.columns.iter().map(|c| (&c.name, &c.ty))),
-        ),
-        (
-            "has other indexes",
-            same(
-                indexes,
-                def.indexes
-                    .iter()
-                    .map(|i| (&i.name, &i.algorithm, i.unique)),
-            ),
-        ),
+        ("has another primary key", a.primary_key == b.primary_key),
+        ("has another access", a.access == b.access),
+        ("is an event table, or is none", a.is_event == b.is_event),
+        ("has other columns", a.columns == b.columns),
+        ("has other indexes", same(&a.indexes, &b.indexes)),
         (
             "has other constraints",
-            same(
-                constraints,
-                def.constraints.iter().map(|c| (&c.name, &c.columns)),
-            ),
+            same(&a.constraints, &b.constraints),
         ),
-        (
-            "has other sequences",
-            same(
-                sequences,
-                def.sequences
-                    .iter()
-                    .map(|s| (&s.name, s.column, s.effective(), s.increment)),
-            ),
-        ),
-        (
-            "has another schedule",
-            schedule == of_schedule.map(|s| (&s.name, &s.function_name, s.at_column)),
-        ),
+        ("has other sequences", same(&a.sequences, &b.sequences)),
+        ("has another schedule", a.schedule == b.schedule),
     ];
-    checks
-        .into_iter()
-        .find(|(_, is_same)| !is_same)
-        .map(|(text, _)| text)
+    let different = checks.into_iter().find(|(_, is_same)| !is_same);
+    different.map(|(text, _)| text)
+}
+
+/// A table without what is not compared: ids, and names in code.
+fn bare(schema: TableSchema) -> TableSchema {
+    let mut bare = without_ids(schema);
+    for column in &mut bare.columns {
+        column.accessor = None;
+    }
+    for index in &mut bare.indexes {
+        index.accessor = None;
+    }
+    bare
 }
 
 /// Whether two lists of different things have the same, in whatever order.
-fn same<T: PartialEq>(a: impl Iterator<Item = T>, b: impl Iterator<Item = T>) -> bool {
-    let (a, b): (Vec<T>, Vec<T>) = (a.collect(), b.collect());
+fn same<T: PartialEq>(a: &[T], b: &[T]) -> bool {
     a.len() == b.len() && a.iter().all(|each| b.contains(each))
 }
 

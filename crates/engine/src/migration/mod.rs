@@ -2,19 +2,22 @@
 //!
 //! A step that fails leaves the transaction good for a rollback only, which takes back all of them.
 
+mod changes;
 mod check;
-mod columns;
 mod copy;
-mod parts;
 mod set_aside;
 mod stored;
-mod tables;
 mod views;
 mod work;
 
 use lightcone_schema::{ModuleDef, Step};
+use lightcone_types::ColId;
 
+use self::changes::{declared, remove};
+use self::stored::{part, part_mut};
+use crate::catalog::schema_of;
 use crate::datastore::Datastore;
+use crate::system::ST_ROW_LEVEL_SECURITY_ID;
 
 pub(crate) use stored::table_of;
 pub(crate) use work::Done;
@@ -32,42 +35,103 @@ impl Datastore {
         self.require_transaction()?;
         work.ask()?;
         match step {
-            Step::RemoveIndex { table, index } => self.remove_index(table, index, work),
-            Step::RemoveConstraint { table, constraint } => {
-                self.remove_constraint(table, constraint, work)
+            Step::RemoveIndex { table, index } => {
+                self.change(table, work, |schema| remove(&mut schema.indexes, index))
             }
-            Step::RemoveSequence { table, sequence } => self.remove_sequence(table, sequence, work),
-            Step::RemoveSchedule { table } => self.remove_schedule(table, work),
+            Step::RemoveConstraint { table, constraint } => self.change(table, work, |schema| {
+                remove(&mut schema.constraints, constraint)
+            }),
+            Step::RemoveSequence { table, sequence } => self.change(table, work, |schema| {
+                remove(&mut schema.sequences, sequence)
+            }),
+            Step::RemoveSchedule { table } => self.change(table, work, |schema| {
+                let removed = schema.schedule.take();
+                removed
+                    .map(drop)
+                    .ok_or_else(|| plan(table, "has no schedule"))
+            }),
             Step::RemoveView { view } => self.remove_view(view, work),
-            Step::RemoveRowLevelSecurity { sql } => self.remove_row_level_security(sql),
+            Step::RemoveRowLevelSecurity { sql } => {
+                let rules = (ST_ROW_LEVEL_SECURITY_ID, ColId(1));
+                self.delete_catalog_rows(rules, sql)?;
+                Ok(())
+            }
             Step::RemoveTable { table } => self.remove_user_table(table, work),
             Step::ChangeColumns { table } => self.change_columns(table, new, work),
             Step::ReschemaEventTable { table } => self.reschema_event_table(table, new, work),
             Step::AddColumns { table } => self.add_columns(table, new, work),
             Step::ChangeIndexSourceName { table, index } => {
-                self.change_index_source_name(table, index, new, work)
+                let def = declared(new, table)?;
+                let changed = part(&def.indexes, index)?;
+                self.change(table, work, |schema| {
+                    part_mut(&mut schema.indexes, index)?.accessor = changed.accessor.clone();
+                    Ok(())
+                })
             }
-            Step::ChangeTableAccessorName { table } => self.change_table_accessor(table, new, work),
+            Step::ChangeTableAccessorName { table } => {
+                let def = declared(new, table)?;
+                self.change(table, work, |schema| {
+                    schema.accessor = def.accessor;
+                    Ok(())
+                })
+            }
             Step::ChangeColumnAccessorName { table, column } => {
-                self.change_column_accessor(table, column, new, work)
+                let def = declared(new, table)?;
+                let changed = part(&def.columns, column)?;
+                self.change(table, work, |schema| {
+                    part_mut(&mut schema.columns, column)?.accessor = changed.accessor.clone();
+                    Ok(())
+                })
             }
             Step::AddTable { table } => self.add_user_table(table, new, work),
             Step::AddIndex { table, index } => self.add_index(table, index, new, work),
             Step::AddConstraint { table, constraint } => {
                 self.add_constraint(table, constraint, new, work)
             }
-            Step::AddSequence { table, sequence } => self.add_sequence(table, sequence, new, work),
-            Step::AddSchedule { table } => self.add_schedule(table, new, work),
+            Step::AddSequence { table, sequence } => {
+                let def = schema_of(table_of(new, table)?);
+                let added = part(&def.sequences, sequence)?;
+                self.change(table, work, |schema| {
+                    schema.sequences.push(added.clone());
+                    Ok(())
+                })
+            }
+            Step::AddSchedule { table } => {
+                let added = schema_of(table_of(new, table)?).schedule;
+                self.change(table, work, |schema| {
+                    schema.schedule = added;
+                    match schema.schedule {
+                        Some(_) => Ok(()),
+                        None => Err(plan(table, "gets no schedule")),
+                    }
+                })
+            }
             Step::AddView { view } => self.add_view(view, new),
-            Step::ChangeAccess { table } => self.change_access(table, new, work),
-            Step::ChangePrimaryKey { table } => self.change_primary_key(table, new, work),
+            Step::ChangeAccess { table } => {
+                let def = declared(new, table)?;
+                self.change(table, work, |schema| {
+                    schema.access = def.access;
+                    Ok(())
+                })
+            }
+            Step::ChangePrimaryKey { table } => {
+                let primary_key = table_of(new, table)?.primary_key;
+                self.change(table, work, |schema| {
+                    schema.primary_key = primary_key;
+                    Ok(())
+                })
+            }
             Step::UpdateView { view } => self.update_view(view, new),
             Step::SetAsideTable { table, old } => self.set_aside(table, old, new, work),
-            Step::RemoveOldTable { table } => self.remove_old_table(table, work),
+            Step::RemoveOldTable { table } => self.remove_table_of(table, work),
             Step::AddRowLevelSecurity { .. }
             | Step::RunMigration
             | Step::Backfill
             | Step::DisconnectAllUsers => Ok(()),
         }
     }
+}
+
+fn plan(table: &str, detail: &str) -> MigrationError {
+    MigrationError::Plan(format!("`{table}` {detail}"))
 }

@@ -5,18 +5,59 @@ use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::sync::{Mutex, PoisonError};
 
-use lightcone_schema::{
-    ConstraintSchema, IndexSchema, MigrationPlan, ModuleDef, SequenceSchema, TableAccess, TableDef,
-    TableSchema,
-};
+use lightcone_schema::{MigrationPlan, ModuleDef, SequenceSchema, TableAccess, TableSchema};
 use lightcone_types::TableId;
 
 use super::work::{Done, MigrationError, MigrationWork};
+use crate::catalog::schema_of;
 use crate::datastore::Datastore;
 use crate::sequence::Sequence;
 
 /// What the names of parts begin with that only the old table has.
 const OLD_PREFIX: &str = "__old_";
+
+/// A table under the names by which its migration function knows it. All indexes and constraints stay, so that none has to be built
+/// anew.
+fn renamed(schema: &TableSchema, declared: TableSchema) -> TableSchema {
+    let mut renamed = TableSchema {
+        name: declared.name,
+        accessor: declared.accessor,
+        columns: declared.columns,
+        primary_key: declared.primary_key,
+        access: TableAccess::Private,
+        schedule: None,
+        is_event: false,
+        ..schema.clone()
+    };
+    let mut constraints = declared.constraints;
+    for constraint in &mut renamed.constraints {
+        let mut same = constraints.iter();
+        constraint.name = match same.position(|c| c.columns == constraint.columns) {
+            Some(at) => constraints.remove(at).name,
+            None => format!("{OLD_PREFIX}{}", constraint.name),
+        };
+    }
+    renamed.constraints.append(&mut constraints);
+    let mut indexes = declared.indexes;
+    for index in &mut renamed.indexes {
+        let mut same = indexes.iter();
+        (index.name, index.accessor) = match same.position(|i| i.algorithm == index.algorithm) {
+            Some(at) => {
+                let declared = indexes.remove(at);
+                (declared.name, declared.accessor)
+            }
+            None => {
+                let name = format!("{OLD_PREFIX}{}", index.name);
+                (name.clone(), Some(name))
+            }
+        };
+    }
+    renamed.indexes.append(&mut indexes);
+    for sequence in &mut renamed.sequences {
+        sequence.name.insert_str(0, OLD_PREFIX);
+    }
+    renamed
+}
 
 impl Datastore {
     /// Gives a table the name and the names of indexes by which the migration function knows it. Its rows and indexes stay.
@@ -47,97 +88,11 @@ impl Datastore {
             // Rows may have to move.
             work.take_bytes(table, self.row_bytes(schema.id)?)?;
         }
-        self.rename(&schema, def)?;
+        self.rewrite_table(&schema, renamed(&schema, schema_of(def)))?;
         self.follow(schema.id, work)?;
         let slot = self.slot(schema.id)?;
         self.at_mut(slot).is_writable = false;
         Ok(())
-    }
-
-    /// Writes the catalog rows of a table anew, with the id that it has.
-    fn rename(&mut self, schema: &TableSchema, def: &TableDef) -> Done {
-        let id = schema.id;
-        let allocated: Vec<i128> = schema
-            .sequences
-            .iter()
-            .map(|s| self.allocated(id, s.id))
-            .collect();
-        self.delete_table_rows(schema)?;
-        let renamed = TableSchema {
-            name: def.name.clone(),
-            primary_key: def.primary_key,
-            access: TableAccess::Private,
-            ..schema.clone()
-        };
-        self.put_table_row(&renamed)?;
-        self.put_table_accessor(&def.name, &def.source_name)?;
-        self.put_columns(id, def)?;
-        self.rename_constraints(schema, def)?;
-        self.rename_indexes(schema, def)?;
-        for (sequence, allocated) in schema.sequences.iter().zip(allocated) {
-            let renamed = SequenceSchema {
-                name: format!("{OLD_PREFIX}{}", sequence.name),
-                ..sequence.clone()
-            };
-            self.put_sequence(id, &renamed, allocated)?;
-        }
-        Ok(())
-    }
-
-    /// All that there are stay, so that no index has to be built anew.
-    fn rename_constraints(&mut self, schema: &TableSchema, def: &TableDef) -> Done {
-        let mut declared: Vec<_> = def.constraints.iter().collect();
-        for constraint in &schema.constraints {
-            let same = declared
-                .iter()
-                .position(|d| d.columns == constraint.columns);
-            let name = match same {
-                Some(at) => declared.remove(at).name.clone(),
-                None => format!("{OLD_PREFIX}{}", constraint.name),
-            };
-            let renamed = ConstraintSchema {
-                name,
-                ..constraint.clone()
-            };
-            self.put_constraint(schema.id, &renamed)?;
-        }
-        for constraint in declared {
-            self.create_constraint(schema.id, constraint)?;
-        }
-        Ok(())
-    }
-
-    fn rename_indexes(&mut self, schema: &TableSchema, def: &TableDef) -> Done {
-        let mut declared: Vec<_> = def.indexes.iter().collect();
-        for index in &schema.indexes {
-            let same = declared.iter().position(|d| d.algorithm == index.algorithm);
-            let (name, accessor) = match same {
-                Some(at) => {
-                    let declared = declared.remove(at);
-                    (declared.name.clone(), declared.source_name.clone())
-                }
-                None => {
-                    let name = format!("{OLD_PREFIX}{}", index.name);
-                    (name.clone(), name)
-                }
-            };
-            let renamed = IndexSchema {
-                name: name.clone(),
-                ..index.clone()
-            };
-            self.put_index(schema.id, &renamed)?;
-            self.put_index_accessor(&name, &accessor)?;
-        }
-        for index in declared {
-            self.create_index(schema.id, index)?;
-        }
-        Ok(())
-    }
-
-    pub(super) fn remove_old_table(&mut self, old: &str, work: &mut MigrationWork<'_>) -> Done {
-        let schema = self.stored_table(old)?;
-        self.delete_table_rows(&schema)?;
-        self.follow(schema.id, work)
     }
 
     /// Before the function runs: counters of columns that keep their name go on where they are in the old table.

@@ -2,12 +2,16 @@
 
 use std::sync::Arc;
 
-use lightcone_schema::{ModuleDef, TableDef, TableSchema};
+use lightcone_schema::{
+    ColumnSchema, ConstraintSchema, IndexSchema, ModuleDef, SequenceDef, SequenceSchema, TableDef,
+    TableSchema,
+};
 use lightcone_types::{ColId, Encode, TableId};
 
 use super::work::{Done, MigrationError, MigrationWork, INDEX_BYTES_PER_ROW};
 use crate::datastore::Datastore;
-use crate::error::DatastoreError;
+use crate::error::Result;
+use crate::system as st;
 
 impl Datastore {
     /// The table of this canonical name.
@@ -48,32 +52,78 @@ impl Datastore {
     /// Deletes the rows of a system table that have this value in a column.
     pub(super) fn delete_catalog_rows(
         &mut self,
-        table: TableId,
-        column: ColId,
+        (table, column): (TableId, ColId),
         value: &impl Encode,
-    ) -> Result<u32, DatastoreError> {
+    ) -> Result<u32> {
         self.note_catalog();
         let found = self.catalog_ids(table, column, &value.to_vec());
         let slot = self.slot(table)?;
         self.delete_found(slot, &found)
     }
 
-    /// Deletes the rows of a system table that begin with this id.
-    pub(super) fn delete_catalog_of(
-        &mut self,
-        table: TableId,
-        id: u32,
-    ) -> Result<u32, DatastoreError> {
-        self.delete_catalog_rows(table, ColId(0), &id)
+    /// Deletes the rows of a system table that begin with this id or name.
+    pub(super) fn delete_catalog_of(&mut self, table: TableId, key: &impl Encode) -> Result<u32> {
+        self.delete_catalog_rows((table, ColId(0)), key)
     }
 
-    /// Deletes the rows of a system table that begin with this name.
-    pub(super) fn delete_catalog_named(
-        &mut self,
-        table: TableId,
-        name: &str,
-    ) -> Result<u32, DatastoreError> {
-        self.delete_catalog_rows(table, ColId(0), &name)
+    /// Where a restart would have the sequences of a stored table go on, in their order. One that it has not yet begins.
+    pub(super) fn allocated(&self, schema: &TableSchema) -> Vec<i128> {
+        let state = self.state(schema.id).expect("the table was just looked up");
+        let of = |sequence: &SequenceSchema| {
+            let mut stored = state.sequences.iter();
+            let stored = stored.find(|stored| stored.schema.id == sequence.id);
+            stored.map_or(sequence.start, |stored| stored.allocated)
+        };
+        schema.sequences.iter().map(of).collect()
+    }
+
+    /// Has the catalog say of a table what `new` says, which has its id and those of the parts that stay. Rows of columns, which are
+    /// many, are not touched if all stay.
+    pub(crate) fn rewrite_table(&mut self, old: &TableSchema, mut new: TableSchema) -> Done {
+        let allocated = self.allocated(&new);
+        let have_changed = old.name != new.name || old.columns != new.columns;
+        if have_changed {
+            self.delete_column_rows(old)?;
+        }
+        self.delete_rows_but_columns(old)?;
+        self.put_table_row(&new)?;
+        if have_changed {
+            self.put_columns(&new)?;
+        }
+        self.put_parts(&mut new, &allocated)?;
+        Ok(())
+    }
+
+    /// Deletes all that the catalog says of a table.
+    pub(crate) fn delete_table_rows(&mut self, schema: &TableSchema) -> Done {
+        self.delete_column_rows(schema)?;
+        self.delete_rows_but_columns(schema)
+    }
+
+    fn delete_column_rows(&mut self, schema: &TableSchema) -> Done {
+        self.delete_catalog_of(st::ST_COLUMN_ID, &schema.id.0)?;
+        self.delete_catalog_of(st::ST_COLUMN_ACCESSOR_ID, &schema.name)?;
+        Ok(())
+    }
+
+    fn delete_rows_but_columns(&mut self, schema: &TableSchema) -> Done {
+        for index in &schema.indexes {
+            self.delete_catalog_of(st::ST_INDEX_ID, &index.id.0)?;
+            self.delete_catalog_of(st::ST_INDEX_ACCESSOR_ID, &index.name)?;
+        }
+        for constraint in &schema.constraints {
+            self.delete_catalog_of(st::ST_CONSTRAINT_ID, &constraint.id.0)?;
+        }
+        for sequence in &schema.sequences {
+            self.delete_catalog_of(st::ST_SEQUENCE_ID, &sequence.id.0)?;
+        }
+        if let Some(schedule) = &schema.schedule {
+            self.delete_catalog_of(st::ST_SCHEDULED_ID, &schedule.id.0)?;
+        }
+        self.delete_catalog_of(st::ST_EVENT_TABLE_ID, &schema.id.0)?;
+        self.delete_catalog_of(st::ST_TABLE_ACCESSOR_ID, &schema.name)?;
+        self.delete_catalog_of(st::ST_TABLE_ID, &schema.id.0)?;
+        Ok(())
     }
 }
 
@@ -83,15 +133,47 @@ pub(crate) fn table_of<'d>(new: &'d ModuleDef, name: &str) -> Result<&'d TableDe
         .ok_or_else(|| MigrationError::Plan(format!("the new definition has no table `{name}`")))
 }
 
+/// What belongs to a table and has a name.
+pub(super) trait Part {
+    /// The word for it.
+    const WHAT: &'static str;
+
+    fn name(&self) -> &str;
+}
+
+macro_rules! parts {
+    ($($part:ty = $what:literal),*) => {$(
+        impl Part for $part {
+            const WHAT: &'static str = $what;
+
+            fn name(&self) -> &str {
+                &self.name
+            }
+        }
+    )*};
+}
+parts!(
+    ColumnSchema = "column",
+    IndexSchema = "index",
+    ConstraintSchema = "constraint",
+    SequenceSchema = "sequence",
+    SequenceDef = "sequence"
+);
+
+fn no_part<P: Part>(name: &str) -> MigrationError {
+    MigrationError::Plan(format!("there is no {} `{name}`", P::WHAT))
+}
+
 /// A part of a table, by its name.
-pub(super) fn part<'p, P>(
-    parts: &'p [P],
-    name_of: impl Fn(&P) -> &str,
-    what: &str,
+pub(super) fn part<'p, P: Part>(parts: &'p [P], name: &str) -> Result<&'p P, MigrationError> {
+    let found = parts.iter().find(|part| part.name() == name);
+    found.ok_or_else(|| no_part::<P>(name))
+}
+
+pub(super) fn part_mut<'p, P: Part>(
+    parts: &'p mut [P],
     name: &str,
-) -> Result<&'p P, MigrationError> {
-    parts
-        .iter()
-        .find(|part| name_of(part) == name)
-        .ok_or_else(|| MigrationError::Plan(format!("there is no {what} `{name}`")))
+) -> Result<&'p mut P, MigrationError> {
+    let found = parts.iter_mut().find(|part| part.name() == name);
+    found.ok_or_else(|| no_part::<P>(name))
 }

@@ -1,8 +1,6 @@
 //! Steps for views. Rows of views are in memory only, so nothing of theirs is carried over.
 
-use lightcone_schema::{
-    ColumnSchema, IndexSchema, ModuleDef, RawVersion, SequentialIds, TableSchema, ViewDef,
-};
+use lightcone_schema::{ModuleDef, RawVersion, SequentialIds, TableSchema, ViewDef};
 
 use super::work::{Done, MigrationError, MigrationWork};
 use crate::datastore::Datastore;
@@ -20,30 +18,25 @@ impl Datastore {
     }
 
     pub(super) fn remove_view(&mut self, view: &str, work: &mut MigrationWork<'_>) -> Done {
-        let schema = self.stored_table(view)?;
-        let Some(of_view) = schema.view else {
-            return Err(MigrationError::Plan(format!("`{view}` is no view")));
-        };
-        self.delete_catalog_of(st::ST_VIEW_ID, of_view.id)?;
-        self.delete_view_parts(of_view.id)?;
-        self.delete_table_rows(&schema)?;
-        self.follow(schema.id, work)
+        let id = self.delete_view_parts(view)?;
+        self.delete_catalog_of(st::ST_VIEW_ID, &id)?;
+        self.remove_table_of(view, work)
     }
 
-    fn delete_view_parts(&mut self, id: u32) -> Done {
-        self.delete_catalog_of(st::ST_VIEW_PARAM_ID, id)?;
-        self.delete_catalog_of(st::ST_VIEW_COLUMN_ID, id)?;
-        Ok(())
+    /// Deletes what is only said of a view, and gives its id.
+    fn delete_view_parts(&mut self, view: &str) -> Result<u32, MigrationError> {
+        let Some(of_view) = self.stored_table(view)?.view else {
+            return Err(MigrationError::Plan(format!("`{view}` is no view")));
+        };
+        self.delete_catalog_of(st::ST_VIEW_PARAM_ID, &of_view.id)?;
+        self.delete_catalog_of(st::ST_VIEW_COLUMN_ID, &of_view.id)?;
+        Ok(of_view.id)
     }
 
     /// What is only said of the view: its own columns and parameters. Its table has steps of its own.
     pub(super) fn update_view(&mut self, view: &str, new: &ModuleDef) -> Done {
-        let schema = self.stored_table(view)?;
-        let Some(of_view) = schema.view else {
-            return Err(MigrationError::Plan(format!("`{view}` is no view")));
-        };
-        self.delete_view_parts(of_view.id)?;
-        self.put_view_parts(of_view.id, view_of(new, view)?)?;
+        let id = self.delete_view_parts(view)?;
+        self.put_view_parts(id, view_of(new, view)?)?;
         Ok(())
     }
 
@@ -72,19 +65,17 @@ impl Datastore {
         };
         let has_keys = def.version == RawVersion::V10;
         let expected = view.to_backing_schema(has_keys, &mut SequentialIds::default());
-        let column = |column: &ColumnSchema| (column.name.clone(), column.ty.clone());
-        let index = |index: &IndexSchema| (index.algorithm.clone(), index.unique);
+        let columns = |schema: &TableSchema| -> Vec<_> {
+            let columns = schema.columns.iter();
+            columns.map(|c| (c.name.clone(), c.ty.clone())).collect()
+        };
+        let indexes = |schema: &TableSchema| -> Vec<_> {
+            let indexes = schema.indexes.iter();
+            indexes.map(|i| (i.algorithm.clone(), i.unique)).collect()
+        };
         let is_anonymous = |schema: &TableSchema| schema.view.is_some_and(|view| view.is_anonymous);
-        !stored
-            .columns
-            .iter()
-            .map(column)
-            .eq(expected.columns.iter().map(column))
-            || !stored
-                .indexes
-                .iter()
-                .map(index)
-                .eq(expected.indexes.iter().map(index))
+        columns(stored) != columns(&expected)
+            || indexes(stored) != indexes(&expected)
             || is_anonymous(stored) != is_anonymous(&expected)
     }
 }

@@ -40,8 +40,9 @@ pub(super) async fn every_request(
     };
     let network = &state.node.config.network;
     let headers = request.headers();
-    let foreign = foreign_host(headers, request.uri(), &network.hosts);
-    if let Some(host) = foreign.as_deref().filter(|_| addresses.on_loopback) {
+    let is_foreign = |host: &&str| !is_known_host(host, &network.hosts);
+    let foreign = hosts(headers, request.uri()).find(is_foreign);
+    if let Some(host) = foreign.filter(|_| addresses.on_loopback).map(shown) {
         let text = format!(
             "this server listens on this machine only and does not know the host name {host}; \
              if it is meant to be asked by this name, add it to network.hosts in config.toml, and a proxy that passes it on \
@@ -100,13 +101,6 @@ fn is_own_origin(origin: &str, headers: &HeaderMap, uri: &Uri, known: &[String])
         && hosts.all(|host| host.eq_ignore_ascii_case(authority) && is_known_host(host, known))
 }
 
-/// The first name that the server is asked by and that is not its own.
-fn foreign_host(headers: &HeaderMap, uri: &Uri, known: &[String]) -> Option<String> {
-    hosts(headers, uri)
-        .find(|host| !is_known_host(host, known))
-        .map(shown)
-}
-
 /// What the request calls the server: none (HTTP/1.0), one, or by mistake more.
 fn hosts<'a>(headers: &'a HeaderMap, uri: &'a Uri) -> impl Iterator<Item = &'a str> {
     let lines = headers.get_all(header::HOST).iter();
@@ -118,11 +112,8 @@ fn hosts<'a>(headers: &'a HeaderMap, uri: &'a Uri) -> impl Iterator<Item = &'a s
 /// Names that cannot be pointed at another machine: addresses, `localhost`, and what the operator has listed.
 fn is_known_host(host: &str, known: &[String]) -> bool {
     let name = name_of(host);
-    name.parse::<IpAddr>().is_ok()
-        || is_localhost(&name)
-        || known
-            .iter()
-            .any(|listed| listed.eq_ignore_ascii_case(&name))
+    let is_listed = |listed: &String| listed.eq_ignore_ascii_case(&name);
+    name.parse::<IpAddr>().is_ok() || is_localhost(&name) || known.iter().any(is_listed)
 }
 
 /// Names by which only programs on this machine ask. A name that the operator has listed may be that of a proxy, which asks

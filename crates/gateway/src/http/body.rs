@@ -17,10 +17,12 @@ use hyper::body::{Frame, SizeHint};
 use lightcone_accounts::Account;
 use lightcone_control::DatabaseRecord;
 use lightcone_database::ProgramBytes;
+use lightcone_node::auth::Caller;
+use lightcone_node::config::Limits;
 use parking_lot::Mutex;
 use tokio::time::{timeout, Instant};
 
-use super::path::DatabasePath;
+use super::path::{caller_of, DatabasePath};
 use super::route::{BodyMax, Route};
 use crate::budget::Charge;
 use crate::gateway::Gateway;
@@ -45,8 +47,8 @@ impl Buffered {
 
     /// The same as text, which it must be.
     pub(crate) fn text(&self) -> Result<&str, Failure> {
-        let wrong = |_| Failure::bad_request("Request body didn't contain valid UTF-8");
-        std::str::from_utf8(self).map_err(wrong)
+        std::str::from_utf8(self)
+            .map_err(|_| Failure::bad_request("Request body didn't contain valid UTF-8"))
     }
 }
 
@@ -111,10 +113,7 @@ impl Segments {
         }
         let (bytes, charge) = match self.length <= SEGMENT_BYTES {
             true => self.into_shared(),
-            false => {
-                let joined = blocking(move || self.into_shared());
-                joined.await?
-            }
+            false => blocking(move || self.into_shared()).await?,
         };
         let bytes = Bytes::from_owner(bytes);
         Ok(Buffered { bytes, charge })
@@ -144,13 +143,15 @@ impl SentBody {
     }
 
     pub async fn read(self, state: &Gateway) -> Result<Buffered, Failure> {
-        let received = self.receive(state, &state.buffered_bytes).await?;
+        let limits = &state.node.config.limits;
+        let received = receive(self, limits, &state.buffered_bytes).await?;
         received.buffered().await
     }
 
     /// Reads a module that is uploaded.
     pub async fn read_program(self, state: &Gateway) -> Result<Upload, Failure> {
-        let received = self.receive(state, &state.upload_bytes).await?;
+        let limits = &state.node.config.limits;
+        let received = receive(self, limits, &state.upload_bytes).await?;
         // Copies and hashes up to 256 MiB.
         blocking(move || {
             let (program, charge) = received.into_shared();
@@ -161,18 +162,18 @@ impl SentBody {
         })
         .await
     }
-
-    async fn receive(self, state: &Gateway, budget: &Arc<Account>) -> Result<Segments, Failure> {
-        let limits = &state.node.config.limits;
-        let bytes_max = self.max.bytes(limits);
-        receive(self.body, bytes_max, Pace::of(limits), budget).await
-    }
 }
 
-/// The record of the path's database, as it is when the body has come, which may take long.
-pub(super) struct RecordAndBody(pub DatabaseRecord, pub Buffered);
+/// A request with a body, about the path's database.
+pub(super) struct WithBody {
+    pub state: Arc<Gateway>,
+    /// As it is when the body has come, which may take long.
+    pub record: DatabaseRecord,
+    pub caller: Caller,
+    pub body: Buffered,
+}
 
-impl FromRequest<Arc<Gateway>> for RecordAndBody {
+impl FromRequest<Arc<Gateway>> for WithBody {
     type Rejection = Failure;
 
     async fn from_request(request: Request, state: &Arc<Gateway>) -> Result<Self, Failure> {
@@ -181,7 +182,12 @@ impl FromRequest<Arc<Gateway>> for RecordAndBody {
         // Before it takes memory.
         state.node.record(&path)?;
         let body = SentBody::of(&parts, body).read(state).await?;
-        Ok(RecordAndBody(state.node.record(&path)?, body))
+        Ok(WithBody {
+            state: state.clone(),
+            record: state.node.record(&path)?,
+            caller: caller_of(&parts)?,
+            body,
+        })
     }
 }
 
@@ -202,48 +208,50 @@ pub(super) fn check_is_json(headers: &HeaderMap) -> Result<(), Failure> {
 }
 
 pub(super) fn not_json() -> Failure {
-    Failure::text(
-        StatusCode::UNSUPPORTED_MEDIA_TYPE,
-        "Expected request with `Content-Type: application/json`",
-    )
+    let text = "Expected request with `Content-Type: application/json`";
+    Failure::text(StatusCode::UNSUPPORTED_MEDIA_TYPE, text)
 }
 
 async fn receive(
-    mut body: Body,
-    bytes_max: usize,
-    pace: Pace,
+    SentBody { mut body, max }: SentBody,
+    limits: &Limits,
     budget: &Arc<Account>,
 ) -> Result<Segments, Failure> {
-    let mut patience = Patience::new(pace);
+    let bytes_max = max.bytes(limits);
+    let mut patience = Patience::new(Pace::of(limits));
     let mut received = Segments {
         whole: Vec::new(),
         length: 0,
         charge: Charge::none(budget),
     };
     let mut last = BytesMut::new();
-    while let Some(frame) = next_frame(&mut body, &mut patience)
-        .await
-        .ok_or_else(stalled)?
-    {
+    let refused = |status, why: &str| {
+        Failure::text(status, format!("Failed to buffer the request body: {why}"))
+    };
+    let slow = "the client stopped sending, or sends too slowly [LC0110]";
+    let stalled = || refused(StatusCode::REQUEST_TIMEOUT, slow);
+    loop {
+        let frame = next_frame(&mut body, &mut patience).await;
+        let Some(frame) = frame.ok_or_else(stalled)? else {
+            break;
+        };
         let frame = frame.map_err(|error| {
-            Failure::bad_request(format!(
-                "Failed to buffer the request body: {}",
-                lightcone_outbound::error_chain(&error)
-            ))
+            let why = lightcone_outbound::error_chain(&error);
+            refused(StatusCode::BAD_REQUEST, &why)
         })?;
         let Ok(data) = frame.into_data() else {
             continue;
         };
         let length = received.length + data.len();
         if length > bytes_max {
-            return Err(Failure::text(
+            return Err(refused(
                 StatusCode::PAYLOAD_TOO_LARGE,
-                "Failed to buffer the request body: length limit exceeded",
+                "length limit exceeded",
             ));
         }
         if !received.charge.hold(length) {
             let text = "the server is receiving too much at once; try again later [LC0115]";
-            return Err(Failure::text(StatusCode::SERVICE_UNAVAILABLE, text));
+            return Err(Failure::busy(text));
         }
         let segments = received.length / SEGMENT_BYTES;
         received.add(&mut last, data);
@@ -263,13 +271,10 @@ pub(super) struct Upload {
 }
 
 /// The next part of a body. None if the client is too slow.
-async fn next_frame<B>(
-    body: &mut B,
+async fn next_frame(
+    body: &mut (impl HttpBody<Data = Bytes, Error = axum::Error> + Unpin),
     patience: &mut Patience,
-) -> Option<Option<Result<Frame<Bytes>, axum::Error>>>
-where
-    B: HttpBody<Data = Bytes, Error = axum::Error> + Unpin,
-{
+) -> Option<Option<Result<Frame<Bytes>, axum::Error>>> {
     let started = Instant::now();
     let frame = timeout(patience.wait_max(), body.frame()).await.ok()?;
     if let Some(Ok(frame)) = &frame {
@@ -292,37 +297,27 @@ pub(crate) async fn drain_rest(
     // A client that sent `Expect` learns from the answer, and sends nothing.
     let asks_first = request.headers().contains_key(header::EXPECT);
     let (parts, body) = request.into_parts();
-    let shared = SharedBody(Arc::new(Mutex::new(Received {
-        body,
-        is_begun: false,
-    })));
+    let mut shared = SharedBody(Arc::new(Mutex::new((body, false))));
     let body = Body::new(shared.clone());
     let response = next.run(Request::from_parts(parts, body)).await;
-    if !asks_first || shared.0.lock().is_begun {
-        drain(shared, DRAIN_BYTES_MAX, Pace::of(&state.node.config.limits)).await;
+    let is_begun = shared.0.lock().1;
+    if asks_first && !is_begun {
+        return response;
+    }
+    let mut patience = Patience::new(Pace::of(&state.node.config.limits));
+    let mut length = 0;
+    while let Some(Some(Ok(frame))) = next_frame(&mut shared, &mut patience).await {
+        length += frame.data_ref().map_or(0, Bytes::len);
+        if length > DRAIN_BYTES_MAX {
+            break;
+        }
     }
     response
 }
 
-async fn drain(mut body: SharedBody, bytes_max: usize, pace: Pace) {
-    let mut patience = Patience::new(pace);
-    let mut length = 0;
-    while let Some(Some(Ok(frame))) = next_frame(&mut body, &mut patience).await {
-        length += frame.data_ref().map_or(0, Bytes::len);
-        if length > bytes_max {
-            return;
-        }
-    }
-}
-
-struct Received {
-    body: Body,
-    is_begun: bool,
-}
-
-/// A body whose remainder is still there when its reader has gone.
+/// A body whose remainder is still there when its reader has gone, and whether it was begun.
 #[derive(Clone)]
-struct SharedBody(Arc<Mutex<Received>>);
+struct SharedBody(Arc<Mutex<(Body, bool)>>);
 
 impl HttpBody for SharedBody {
     type Data = Bytes;
@@ -332,25 +327,18 @@ impl HttpBody for SharedBody {
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        let mut received = self.0.lock();
-        received.is_begun = true;
-        Pin::new(&mut received.body).poll_frame(context)
+        let (body, is_begun) = &mut *self.0.lock();
+        *is_begun = true;
+        Pin::new(body).poll_frame(context)
     }
 
     fn is_end_stream(&self) -> bool {
-        self.0.lock().body.is_end_stream()
+        self.0.lock().0.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.0.lock().body.size_hint()
+        self.0.lock().0.size_hint()
     }
-}
-
-fn stalled() -> Failure {
-    Failure::text(
-        StatusCode::REQUEST_TIMEOUT,
-        "Failed to buffer the request body: the client stopped sending, or sends too slowly [LC0110]",
-    )
 }
 
 #[cfg(test)]

@@ -1,9 +1,5 @@
 //! Calls of reducers and procedures over HTTP (06 §5.11).
 
-use std::sync::Arc;
-
-use axum::body::Bytes;
-use axum::extract::State;
 use axum::http::{header, HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use axum::Extension;
@@ -11,7 +7,7 @@ use lightcone_control::DatabaseRecord;
 use lightcone_database::{CallArgs, CallError, CallOutcome, Caller, DatabaseHandle, TraceContext};
 use lightcone_node::auth;
 
-use super::body::{not_json, RecordAndBody};
+use super::body::{not_json, WithBody};
 use super::delivery;
 use super::path::FunctionPath;
 use super::traced::Traced;
@@ -32,12 +28,10 @@ pub(crate) fn caller_of(state: &Gateway, record: &DatabaseRecord, caller: &auth:
 }
 
 pub(super) async fn call(
-    State(state): State<Arc<Gateway>>,
     FunctionPath(function): FunctionPath,
-    Extension(caller): Extension<auth::Caller>,
     Extension(Traced(trace)): Extension<Traced>,
     headers: HeaderMap,
-    RecordAndBody(record, args): RecordAndBody,
+    asked: WithBody,
 ) -> Reply {
     match headers.get(header::CONTENT_TYPE) {
         None => {
@@ -47,14 +41,15 @@ pub(super) async fn call(
         Some(value) if value.as_bytes().eq_ignore_ascii_case(b"application/json") => {}
         Some(_) => return Err(not_json()),
     }
-    let args = args.text()?.to_owned();
-    let running = state.node.databases.get(&record).await?;
-    let caller = caller_of(&state, &record, &caller);
-    match run(&state, &running.handle, caller, (function, args), trace).await? {
+    let call = (function, asked.body.text()?.to_owned());
+    let (state, record) = (&asked.state, &asked.record);
+    let database = state.node.databases.get(record).await?.handle;
+    let caller = caller_of(state, record, &asked.caller);
+    match run(state, &database, caller, call, trace).await? {
         Ok(CallOutcome {
             returned_json: Some(json),
             ..
-        }) => returned(&running.handle, json.into_inner()),
+        }) => returned(&database, json.into_inner()),
         Ok(outcome) => Ok(finished(StatusCode::OK, String::new(), &outcome)),
         Err(error) => Ok(refused(error)),
     }
@@ -75,9 +70,9 @@ pub(super) async fn run(
     });
     let late =
         "the call did not end within limits.request-timeout; it may still be carried out [LC0112]";
+    let stopped = "The reducer worker encountered a fatal error: it stopped";
     let outcome = state.in_time(call, late).await?;
-    outcome
-        .map_err(|_| Failure::internal("The reducer worker encountered a fatal error: it stopped"))
+    outcome.map_err(|_| Failure::internal(stopped))
 }
 
 fn finished(status: StatusCode, body: String, outcome: &CallOutcome) -> Response {
@@ -91,45 +86,34 @@ fn finished(status: StatusCode, body: String, outcome: &CallOutcome) -> Response
 
 /// What a procedure returned (06 §5.11).
 fn returned(database: &DatabaseHandle, json: String) -> Reply {
-    let json = database.hold(json.into_bytes()).map_err(Failure::busy)?;
-    let holder = json.holder();
-    let mut response = reply::json(Bytes::from_owner(json));
-    delivery::hold(&mut response, holder);
+    let json = database.hold(json.into_bytes());
+    let json = json.map_err(|refusal| Failure::busy(refusal.0))?;
+    let mut response = delivery::held(reply::JSON, json);
     let headers = response.headers_mut();
     headers.insert(EXECUTION_MICROS, HeaderValue::from(0));
     Ok(response)
 }
 
-/// The status for a failed reducer, which no standard has.
-fn reducer_failed() -> StatusCode {
-    StatusCode::from_u16(530).expect("530 is a valid status code")
-}
-
 pub(super) fn refused(error: CallError) -> Response {
+    // Which no standard has.
+    let failed = StatusCode::from_u16(530).expect("530 is a valid status code");
     let text = |status, text: String| Failure::text(status, text).into_response();
     match error {
-        CallError::UserError { message, outcome } => finished(reducer_failed(), message, &outcome),
-        CallError::Fatal { outcome } => finished(
-            reducer_failed(),
-            "The instance encountered a fatal error.".into(),
-            &outcome,
-        ),
-        CallError::TimedOut { outcome } => finished(
-            StatusCode::PAYMENT_REQUIRED,
-            "Module energy budget exhausted.".into(),
-            &outcome,
-        ),
+        CallError::UserError { message, outcome } => finished(failed, message, &outcome),
+        CallError::Fatal { outcome } => {
+            let text = "The instance encountered a fatal error.";
+            finished(failed, text.into(), &outcome)
+        }
+        CallError::TimedOut { outcome } => {
+            let text = "Module energy budget exhausted.";
+            finished(StatusCode::PAYMENT_REQUIRED, text.into(), &outcome)
+        }
         CallError::ConnectRejected(message) => text(StatusCode::FORBIDDEN, message),
         CallError::InvalidArguments(message) | CallError::Lifecycle(message) => {
             text(StatusCode::BAD_REQUEST, message)
         }
         CallError::NoSuchFunction => text(StatusCode::NOT_FOUND, "No such procedure".into()),
         CallError::ModuleGone => text(StatusCode::NOT_FOUND, "no such module".into()),
-        CallError::WorkerFailed(message) => text(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            format!("The reducer worker encountered a fatal error: {message}"),
-        ),
-        CallError::NotSupported(message) => text(StatusCode::NOT_IMPLEMENTED, message),
         CallError::Busy(message) => text(StatusCode::SERVICE_UNAVAILABLE, message),
         CallError::Database(message) => text(StatusCode::INTERNAL_SERVER_ERROR, message),
     }

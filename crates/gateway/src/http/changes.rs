@@ -5,17 +5,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::body::Body;
-use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
-use axum::Extension;
 use bytes::Bytes;
 use futures_util::{stream, StreamExt as _};
-use lightcone_control::DatabaseRecord;
-use lightcone_database::{Changes, ChangesError, Place};
+use lightcone_database::{Changes, ChangesError, Place, Refusal};
 use lightcone_log::LogError;
-use lightcone_node::auth::Caller;
 use lightcone_node::permissions::Action;
-use lightcone_types::error_code;
+use lightcone_types::{error_code, Identity};
 use serde_json::json;
 use tokio::time::timeout;
 
@@ -32,31 +28,25 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 const RETRY_SECONDS: u64 = 10;
 const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
 
-pub(super) async fn changes(
-    State(state): State<Arc<Gateway>>,
-    Permitted(record): Permitted,
-    query: Query,
-    headers: HeaderMap,
-    Extension(caller): Extension<Caller>,
-) -> Reply {
+pub(super) async fn changes(asked: Permitted, query: Query, headers: HeaderMap) -> Reply {
     let from = match headers.get("last-event-id") {
-        Some(id) => Some(id.to_str().unwrap_or("?").parse().map_err(wrong)?),
-        None => query.parsed("from", str::parse::<Place>)?,
+        Some(id) => Some(place(id.to_str().unwrap_or("?")).map_err(wrong)?),
+        None => query.parsed("from", place)?,
     };
     let follows = query.boolean("follow")?.unwrap_or(true);
     let tables = query.text("tables")?.into_iter();
     let tables = tables.flat_map(|names| names.split(',').map(str::to_owned));
-    let running = state.node.databases.get(&record).await?;
+    let running = asked.state.node.databases.get(&asked.record).await?;
     let changes = running.handle.changes(from, tables.collect(), follows);
     let changes = changes.await?;
     let holder = changes.holder();
     let beginning = holder.hold(changes.beginning().into_bytes())?;
     let following = Following {
-        may_see: may_see(&state, &record, caller, Action::FollowChanges),
         changes,
         follows,
-        state,
-        record,
+        state: asked.state.clone(),
+        database: asked.record.identity,
+        may_see: may_see(asked, Action::FollowChanges),
         told: Instant::now(),
     };
     let beginning = stream::iter([Ok(Bytes::from_owner(beginning))]);
@@ -76,7 +66,7 @@ struct Following<MaySee> {
     /// Also what comes later.
     follows: bool,
     state: Arc<Gateway>,
-    record: DatabaseRecord,
+    database: Identity,
     /// When the client got something last.
     told: Instant,
 }
@@ -86,10 +76,8 @@ impl<MaySee: Fn() -> bool> Following<MaySee> {
     async fn next(mut self) -> Option<(Bytes, Option<Self>)> {
         loop {
             if !(self.may_see)() {
-                return Some((
-                    ending("the caller may not follow the changes any more"),
-                    None,
-                ));
+                let reason = "the caller may not follow the changes any more";
+                return Some((ending(reason), None));
             }
             let Following { mut changes, .. } = self;
             // Reads files.
@@ -128,14 +116,18 @@ impl<MaySee: Fn() -> bool> Following<MaySee> {
     }
 
     fn ended(&self, error: ChangesError) -> Bytes {
-        let record = self.state.node.control.database(&self.record.identity);
-        match (error, record) {
-            (ChangesError::Log(LogError::Closed), None) => {
+        let is_deleted = self.state.node.control.database(&self.database).is_none();
+        match error {
+            ChangesError::Log(LogError::Closed) if is_deleted => {
                 ending("the database was deleted [LC0516]")
             }
-            (error, _) => ending(&error.to_string()),
+            error => ending(&error.to_string()),
         }
     }
+}
+
+fn place(text: &str) -> Result<Place, String> {
+    text.parse().map_err(|refusal: Refusal| refusal.0)
 }
 
 /// The last event, with the reason.

@@ -9,9 +9,9 @@ use lightcone_control::{ControlError, DatabaseRecord, Role};
 use lightcone_node::auth::Caller;
 use lightcone_node::permissions::{self, Action};
 use lightcone_types::Identity;
-use serde_json::json;
+use serde_json::{json, Value};
 
-use super::body::RecordAndBody;
+use super::body::WithBody;
 use super::path::{DatabasePath, IdentityPath, Permitted};
 use crate::gateway::Gateway;
 use crate::reply::{self, Failure, Reply};
@@ -23,25 +23,28 @@ struct Given {
 }
 
 /// GET `/v1/database/:n/collaborators`: the one that it belongs to first.
-pub(super) async fn list(State(state): State<Arc<Gateway>>, Permitted(record): Permitted) -> Reply {
+pub(super) async fn list(Permitted { state, record, .. }: Permitted) -> Reply {
     let collaborators = state.node.control.collaborators(&record.identity);
-    let collaborators: Vec<_> = collaborators
-        .into_iter()
-        .map(|(identity, role)| json!({ "identity": identity.to_hex(), "role": role.name() }))
-        .collect();
-    Ok(reply::json_value(
-        &json!({ "owner": record.owner.to_hex(), "collaborators": collaborators }),
-    ))
+    let collaborators = roles_as_json(&collaborators);
+    let value = json!({ "owner": record.owner.to_hex(), "collaborators": collaborators });
+    Ok(reply::json_value(&value))
+}
+
+pub(super) fn roles_as_json(roles: &[(Identity, Role)]) -> Value {
+    let role =
+        |(of, role): &(Identity, Role)| json!({ "identity": of.to_hex(), "role": role.name() });
+    roles.iter().map(role).collect()
 }
 
 /// PUT `/v1/database/:n/collaborators/:identity`.
-pub(super) async fn put(
-    State(state): State<Arc<Gateway>>,
-    IdentityPath(identity): IdentityPath,
-    Extension(caller): Extension<Caller>,
-    RecordAndBody(record, text): RecordAndBody,
-) -> Reply {
-    let role = read_role(&text)?;
+pub(super) async fn put(IdentityPath(identity): IdentityPath, asked: WithBody) -> Reply {
+    let role = read_role(&asked.body)?;
+    let WithBody {
+        state,
+        record,
+        caller,
+        ..
+    } = asked;
     let action = Action::ChangeCollaborators;
     state.node.check(&record, &caller.identity, action)?;
     if identity == record.owner {
@@ -49,7 +52,7 @@ pub(super) async fn put(
             "this database belongs to this identity, which can do everything in any case [LC0142]",
         ));
     }
-    set(&state, &record, &caller, (identity, Some(role))).await
+    set(state, record, caller.identity, (identity, Some(role))).await
 }
 
 /// DELETE `/v1/database/:n/collaborators/:identity`.
@@ -60,29 +63,24 @@ pub(super) async fn delete(
     Extension(caller): Extension<Caller>,
 ) -> Reply {
     let record = state.node.record(&path)?;
-    let action = needed(&caller, &identity);
+    let action = needed(&caller.identity, &identity);
     state.node.check(&record, &caller.identity, action)?;
     if identity == record.owner {
         return Err(Failure::bad_request(
             "this database belongs to this identity, and its rights cannot be taken away [LC0142]",
         ));
     }
-    if action == Action::Use
-        && state
-            .node
-            .control
-            .role(&record.identity, &identity)
-            .is_none()
-    {
+    let role = state.node.control.role(&record.identity, &identity);
+    if action == Action::Use && role.is_none() {
         // Any caller may ask for this.
         return Ok(reply::empty(StatusCode::OK));
     }
-    set(&state, &record, &caller, (identity, None)).await
+    set(state, record, caller.identity, (identity, None)).await
 }
 
 /// What taking a role away needs.
-fn needed(caller: &Caller, identity: &Identity) -> Action {
-    match *identity == caller.identity {
+fn needed(caller: &Identity, identity: &Identity) -> Action {
+    match identity == caller {
         // Every collaborator may leave.
         true => Action::Use,
         false => Action::ChangeCollaborators,
@@ -104,18 +102,16 @@ fn read_role(text: &[u8]) -> Result<Role, Failure> {
 
 /// On the disk first; then connections end that have more rights than their identity has now.
 async fn set(
-    state: &Arc<Gateway>,
-    record: &DatabaseRecord,
-    caller: &Caller,
+    state: Arc<Gateway>,
+    record: DatabaseRecord,
+    by: Identity,
     (identity, role): (Identity, Option<Role>),
 ) -> Reply {
     let database = record.identity;
     let action = match role {
         Some(_) => Action::ChangeCollaborators,
-        None => needed(caller, &identity),
+        None => needed(&by, &identity),
     };
-    let by = caller.identity;
-    let (state, record) = (state.clone(), record.clone());
     reply::detached(async move {
         let before = state.node.rights(&record, &identity);
         let set = state.node.change_control(move |control| {
@@ -125,10 +121,7 @@ async fn set(
             })
         });
         let (rights, set) = match set.await {
-            Ok(is_new) => {
-                let rights = state.node.rights(&record, &identity);
-                (rights, Ok(is_new))
-            }
+            Ok(is_new) => (state.node.rights(&record, &identity), Ok(is_new)),
             // It is unknown whether he has less now: connections with more than the lesser rights end.
             Err(error) if error.is_unknown() => {
                 let standing = permissions::standing_with(&record, &identity, role);

@@ -6,6 +6,10 @@ use axum::http::{header, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::Response;
 
+const ANY: HeaderValue = HeaderValue::from_static("*");
+const VARY: HeaderValue = HeaderValue::from_static(
+    "origin, access-control-request-method, access-control-request-headers",
+);
 const HEADERS: HeaderValue = HeaderValue::from_static("authorization,accept,content-type");
 /// Clients of MCP send one more.
 const HEADERS_FOR_MCP: HeaderValue =
@@ -14,31 +18,17 @@ const HEADERS_FOR_MCP: HeaderValue =
 pub(crate) async fn layer(request: Request, next: Next) -> Response {
     let preflight = request.method() == Method::OPTIONS;
     let is_mcp = request.uri().path().ends_with("/mcp");
-    let mut response = if preflight {
-        reply::empty(StatusCode::OK)
-    } else {
-        next.run(request).await
+    let mut response = match preflight {
+        true => reply::empty(StatusCode::OK),
+        false => next.run(request).await,
     };
     let headers = response.headers_mut();
-    headers.insert(
-        header::ACCESS_CONTROL_ALLOW_ORIGIN,
-        HeaderValue::from_static("*"),
-    );
-    headers.append(
-        header::VARY,
-        HeaderValue::from_static(
-            "origin, access-control-request-method, access-control-request-headers",
-        ),
-    );
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, ANY);
+    headers.append(header::VARY, VARY);
     if preflight {
-        headers.insert(
-            header::ACCESS_CONTROL_ALLOW_METHODS,
-            HeaderValue::from_static("*"),
-        );
-        headers.insert(
-            header::ACCESS_CONTROL_ALLOW_HEADERS,
-            if is_mcp { HEADERS_FOR_MCP } else { HEADERS },
-        );
+        let allowed = if is_mcp { HEADERS_FOR_MCP } else { HEADERS };
+        headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, ANY);
+        headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, allowed);
     }
     response
 }

@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Request, State};
-use axum::http::{header, HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
+use axum::extract::{FromRequestParts, MatchedPath, Request, State};
+use axum::http::request::Parts;
+use axum::http::{header, HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use lightcone_node::auth::{Caller, TokenError};
 
 use super::query::Query;
-use super::route::Token;
+use super::route::{BodyMax, Route, Token};
 use crate::gateway::Gateway;
 use crate::reply::Failure;
 
@@ -25,55 +26,26 @@ impl From<TokenError> for Failure {
     }
 }
 
-/// What a value of the query parameter `token` that begins with `0x` is.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum HexToken {
-    Credential,
-    /// The migration token of a publish has the same parameter name (06 §5.3).
-    Migration,
-}
-
-/// Only requests that publish have migration tokens.
-fn hex_token(method: &Method, uri: &Uri) -> HexToken {
-    let Some(path) = uri.path().strip_prefix("/v1/database") else {
-        return HexToken::Credential;
-    };
-    let mut segments = path.split('/').skip(1);
-    match (
-        method,
-        segments.next(),
-        segments.next(),
-        segments.next().is_none(),
-    ) {
-        (&Method::POST, None, ..)
-        | (&Method::PUT, Some(_), None | Some("reset"), true)
-        | (&Method::POST, Some(_), Some("pre_publish"), true) => HexToken::Migration,
-        _ => HexToken::Credential,
-    }
+/// Does a request publish? Then a value of the query parameter `token` that begins with `0x` is no credential but a migration token
+/// (06 §5.3).
+fn publishes(request: &Request, routes: &[Route]) -> bool {
+    let path = request.extensions().get::<MatchedPath>();
+    let path = path.map_or("", MatchedPath::as_str);
+    let mut programs = routes.iter().filter(|row| row.body == BodyMax::Program);
+    programs.any(|row| row.path == path && row.method == request.method().as_str())
 }
 
 /// The token that a request presents. The header wins over the query parameter.
-fn presented(
-    headers: &HeaderMap,
-    uri: &Uri,
-    hex_token: HexToken,
-) -> Result<Option<String>, Failure> {
+fn presented(headers: &HeaderMap, uri: &Uri, publishes: bool) -> Result<Option<String>, Failure> {
     if let Some(value) = headers.get(header::AUTHORIZATION) {
         let token = value.to_str().ok().and_then(bearer);
-        return match token {
-            Some(token) => Ok(Some(token.to_owned())),
-            None => Err(Failure::bad_request(
-                "Authorization is invalid: malformed token",
-            )),
-        };
+        let malformed = || Failure::bad_request("Authorization is invalid: malformed token");
+        return Ok(Some(token.ok_or_else(malformed)?.to_owned()));
     }
-    let Some(query) = uri.query() else {
-        return Ok(None);
-    };
-    Ok(Query::parse(query)
-        .text("token")?
-        .filter(|token| hex_token == HexToken::Credential || !token.starts_with("0x"))
-        .map(str::to_owned))
+    let query = Query::parse(uri.query().unwrap_or_default());
+    let token = query.text("token")?;
+    let token = token.filter(|token| !publishes || !token.starts_with("0x"));
+    Ok(token.map(str::to_owned))
 }
 
 fn bearer(value: &str) -> Option<&str> {
@@ -88,9 +60,9 @@ async fn check(
     state: &Gateway,
     headers: &HeaderMap,
     uri: &Uri,
-    hex_token: HexToken,
+    publishes: bool,
 ) -> Result<Option<Caller>, Failure> {
-    match presented(headers, uri, hex_token)? {
+    match presented(headers, uri, publishes)? {
         Some(token) => Ok(Some(state.node.authority.validate(&token).await?)),
         None => Ok(None),
     }
@@ -98,36 +70,29 @@ async fn check(
 
 /// Does what the route's row says about the token, before the handler runs.
 pub(super) async fn layer(
-    State((state, token)): State<(Arc<Gateway>, Token)>,
+    State((state, token, routes)): State<(Arc<Gateway>, Token, &'static [Route])>,
     mut request: Request,
     next: Next,
 ) -> Response {
     let is_minted = token == Token::Minted;
-    let hex_token = match is_minted {
-        true => hex_token(request.method(), request.uri()),
-        false => HexToken::Credential,
-    };
-    let caller = match check(&state, request.headers(), request.uri(), hex_token).await {
-        Ok(None) if is_minted => state
-            .node
-            .authority
-            .mint_anonymous()
-            .map(Some)
-            .map_err(Failure::from),
+    let publishes = is_minted && publishes(&request, routes);
+    let caller = match check(&state, request.headers(), request.uri(), publishes).await {
+        Ok(None) if is_minted => {
+            let minted = state.node.authority.mint_anonymous();
+            minted.map(Some).map_err(Failure::from)
+        }
         Ok(None) if token == Token::Required => Err(missing()),
         checked => checked,
     };
     let caller = match caller {
-        Ok(caller) => caller,
+        Ok(Some(caller)) => caller,
+        Ok(None) => return next.run(request).await,
         Err(failure) => return failure.into_response(),
     };
-    let told = caller.as_ref().filter(|_| is_minted);
-    let told = told.map(|caller| (caller.identity.to_hex(), caller.token.clone()));
-    if let Some(caller) = caller {
-        request.extensions_mut().insert(caller);
-    }
+    let (identity, token) = (caller.identity.to_hex(), caller.token.clone());
+    request.extensions_mut().insert(caller);
     let mut response = next.run(request).await;
-    if let Some((identity, token)) = told {
+    if is_minted {
         for (name, value) in [(IDENTITY, &*identity), (IDENTITY_TOKEN, &*token)] {
             if let Ok(value) = HeaderValue::from_str(value) {
                 response.headers_mut().insert(name, value);
@@ -137,14 +102,16 @@ pub(super) async fn layer(
     response
 }
 
-/// For routes whose methods differ in what they need.
-pub(super) async fn require(
-    state: &Gateway,
-    headers: &HeaderMap,
-    uri: &Uri,
-) -> Result<Caller, Failure> {
-    let caller = check(state, headers, uri, HexToken::Credential).await?;
-    caller.ok_or_else(missing)
+/// A caller with a token, for routes whose methods differ in what they need.
+pub(super) struct WithToken(pub Caller);
+
+impl FromRequestParts<Arc<Gateway>> for WithToken {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, state: &Arc<Gateway>) -> Result<Self, Failure> {
+        let caller = check(state, &parts.headers, &parts.uri, false).await?;
+        caller.map(WithToken).ok_or_else(missing)
+    }
 }
 
 fn missing() -> Failure {

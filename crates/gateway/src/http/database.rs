@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::StatusCode;
 use lightcone_control::DatabaseRecord;
-use lightcone_node::metrics::TooManyLooks;
+use lightcone_node::metrics::{one_as_json, TooManyLooks};
 use lightcone_schema::RawVersion;
 use lightcone_types::Timestamp;
-use serde_json::{json, Value};
+use serde_json::json;
 
 use super::path::{DatabasePath, Permitted};
 use super::query::{wrong, Query};
@@ -17,7 +16,7 @@ use crate::gateway::Gateway;
 use crate::reply::{self, Failure, Reply};
 
 /// GET `/v1/database/:n` (06 §5.6).
-pub(super) async fn info(Permitted(record): Permitted) -> Reply {
+pub(super) async fn info(Permitted { record, .. }: Permitted) -> Reply {
     let host_type = format!("{:?}", record.host_type);
     let identity_form = |identity: &lightcone_types::Identity| {
         let hex = identity.to_hex();
@@ -34,10 +33,7 @@ pub(super) async fn info(Permitted(record): Permitted) -> Reply {
 
 /// GET `/v1/database/:n/tables`: how many rows each table of the module has. Of ours; `spacetime publish` says so what it is
 /// about to delete.
-pub(super) async fn tables(
-    State(state): State<Arc<Gateway>>,
-    Permitted(record): Permitted,
-) -> Reply {
+pub(super) async fn tables(Permitted { state, record, .. }: Permitted) -> Reply {
     let running = state.node.databases.get(&record).await?;
     let tables = running.handle.table_rows().await;
     let tables = tables.map_err(update::failure)?;
@@ -47,35 +43,25 @@ pub(super) async fn tables(
         let tables = json!({ "tables": tables.collect::<Vec<_>>() });
         Ok(tables.to_string().into_bytes())
     });
-    Ok(made.await?.answer(reply::JSON))
+    Ok(delivery::held(reply::JSON, made.await?))
 }
 
 /// GET `/v1/database/:n/metrics` (06 §5.21): what `spacetime top` shows. Of ours. A look opens no database.
-pub(super) async fn metrics(
-    State(state): State<Arc<Gateway>>,
-    Permitted(record): Permitted,
-) -> Reply {
-    let (identity, names) = (
-        record.identity,
-        state.node.control.names_of(&record.identity),
-    );
+pub(super) async fn metrics(Permitted { state, record, .. }: Permitted) -> Reply {
+    let identity = record.identity;
+    let names = state.node.control.names_of(&identity);
     let Some(running) = state.node.databases.running(&identity) else {
-        let value = lightcone_node::metrics::one_as_json(&identity, names, None);
-        return Ok(reply::json_value(&value));
+        return Ok(reply::json_value(&one_as_json(&identity, names, None)));
     };
     let looked = running.clone();
-    let read = move || {
-        let value = lightcone_node::metrics::one_as_json(&identity, names, Some(&looked));
-        value.to_string()
-    };
+    let read = move || one_as_json(&identity, names, Some(&looked)).to_string();
     let text = state.scrapes.one(&running.looks, read).await;
     let text = text.map_err(|TooManyLooks| {
-        let text =
-            "too many look at the metrics of this database at once; try again in a moment [LC0149]";
-        Failure::text(StatusCode::SERVICE_UNAVAILABLE, text)
+        Failure::busy(
+            "too many look at the metrics of this database at once; try again in a moment [LC0149]",
+        )
     })?;
-    let text = text.map_err(|_| reply::stopped())?;
-    Ok(reply::json(text))
+    Ok(reply::json(text?))
 }
 
 /// GET `/v1/database/:n/queries` (06 §5.21a): what clients are subscribed to. Of ours. A look opens no database.
@@ -113,14 +99,10 @@ pub(super) async fn identity(
 }
 
 /// GET `/v1/database/:n/schema` (06 §5.12).
-pub(super) async fn schema(
-    State(state): State<Arc<Gateway>>,
-    Permitted(record): Permitted,
-    query: Query,
-) -> Reply {
-    let version = query
-        .word("version", &[("9", RawVersion::V9), ("10", RawVersion::V10)])?
-        .ok_or_else(|| wrong("missing field `version`".into()))?;
+pub(super) async fn schema(Permitted { state, record, .. }: Permitted, query: Query) -> Reply {
+    let versions = [("9", RawVersion::V9), ("10", RawVersion::V10)];
+    let version = query.word("version", &versions)?;
+    let version = version.ok_or_else(|| wrong("missing field `version`".into()))?;
     definition(&state, &record, version).await
 }
 
@@ -136,9 +118,8 @@ pub(super) async fn definition(
 }
 
 /// GET `/v1/database/:n/unstable/timestamp` (06 §5.17).
-pub(super) async fn timestamp(Permitted(_): Permitted) -> Reply {
-    let micros: Value = Timestamp::now().micros().into();
-    Ok(reply::json_value(
-        &json!({ "__timestamp_micros_since_unix_epoch__": micros }),
-    ))
+pub(super) async fn timestamp(_: Permitted) -> Reply {
+    let micros = Timestamp::now().micros();
+    let value = json!({ "__timestamp_micros_since_unix_epoch__": micros });
+    Ok(reply::json_value(&value))
 }

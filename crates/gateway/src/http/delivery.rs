@@ -15,7 +15,7 @@ use axum::body::{Body, Bytes, HttpBody};
 use axum::http::{header, HeaderValue};
 use axum::response::{IntoResponse as _, Response};
 use hyper::body::{Frame, SizeHint};
-use lightcone_database::{HeldMemory, Holder, SqlError};
+use lightcone_database::{HeldBytes, HeldMemory, Holder, SqlError};
 use lightcone_node::databases::Databases;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -45,6 +45,14 @@ pub(super) fn hold(response: &mut Response, holder: Option<Holder>) {
     }
 }
 
+/// An answer of bytes that count as those of the client that they were made for.
+pub(super) fn held(content_type: HeaderValue, bytes: HeldBytes) -> Response {
+    let holder = bytes.holder();
+    let mut response = reply::with_type(content_type, Bytes::from_owner(bytes));
+    hold(&mut response, holder);
+    response
+}
+
 /// Says that the bytes of an answer are there in any case, and counted.
 pub(super) fn shared(mut response: Response) -> Response {
     response.extensions_mut().insert(Counted(None));
@@ -62,35 +70,16 @@ pub(super) fn holder(response: &Response) -> Option<Holder> {
 pub(super) async fn made(
     state: &Gateway,
     make: impl FnOnce() -> Result<Vec<u8>, Failure> + Send + 'static,
-) -> Result<Held, Failure> {
+) -> Result<HeldBytes, Failure> {
     let turn = state.making.clone().acquire_owned().await;
     let holder = state.node.databases.holder();
     let made = reply::blocking(move || {
         let _turn = turn;
         let mut bytes = make()?;
         bytes.shrink_to_fit();
-        let bytes = holder.hold(bytes)?;
-        Ok(Held {
-            bytes: Bytes::from_owner(bytes),
-            holder,
-        })
+        Ok(holder.hold(bytes)?)
     });
     made.await?
-}
-
-/// Bytes that count as those of the client that they were made for.
-pub(super) struct Held {
-    pub bytes: Bytes,
-    holder: Holder,
-}
-
-impl Held {
-    /// As the body of an answer.
-    pub fn answer(self, content_type: HeaderValue) -> Response {
-        let mut response = reply::with_type(content_type, self.bytes);
-        hold(&mut response, Some(self.holder));
-        response
-    }
 }
 
 /// What ends a connection from within one of its answers.
@@ -146,10 +135,10 @@ impl Delivery {
                 (Some(holder), Some(memory))
             }
         };
-        let taken = Arc::new(Taken(Mutex::new(Progress {
+        let taken = Arc::new(Mutex::new(Progress {
             patience: Patience::new(self.pace),
             offered: None,
-        })));
+        }));
         let given_up = async move {
             match holder {
                 Some(holder) => holder.left().await,
@@ -186,38 +175,32 @@ struct Progress {
     offered: Option<(Instant, usize)>,
 }
 
-struct Taken(Mutex<Progress>);
-
-impl Taken {
+impl Progress {
     /// The connection asks for more: what it had is on its way.
-    fn asked(&self) {
-        let mut progress = self.0.lock();
-        if let Some((since, bytes)) = progress.offered.take() {
-            progress.patience.moved(since.elapsed(), bytes);
+    fn asked(&mut self) {
+        if let Some((since, bytes)) = self.offered.take() {
+            self.patience.moved(since.elapsed(), bytes);
         }
-    }
-
-    fn offer(&self, bytes: usize) {
-        self.0.lock().offered = Some((Instant::now(), bytes));
     }
 
     /// When to look again; None when the client's time is over.
     fn deadline(&self) -> Option<Instant> {
-        let progress = self.0.lock();
-        let wait = progress.patience.wait_max();
-        let since = progress
-            .offered
-            .map_or_else(Instant::now, |(since, _)| since);
+        let wait = self.patience.wait_max();
+        let since = self.offered.map_or_else(Instant::now, |(since, _)| since);
         let deadline = since + wait.min(LOOK_AGAIN);
         (deadline > Instant::now()).then_some(deadline)
     }
 }
 
 /// Ends with the body, which aborts it.
-async fn watch(taken: Arc<Taken>, given_up: impl Future<Output = ()>, cut: Arc<Notify>) {
+async fn watch(taken: Arc<Mutex<Progress>>, given_up: impl Future<Output = ()>, cut: Arc<Notify>) {
     let too_slow = async {
-        while let Some(deadline) = taken.deadline() {
-            sleep_until(deadline).await;
+        loop {
+            let deadline = taken.lock().deadline();
+            match deadline {
+                Some(deadline) => sleep_until(deadline).await,
+                None => return,
+            }
         }
     };
     tokio::select! {
@@ -231,7 +214,7 @@ struct Watched {
     inner: Body,
     /// Of a part that was larger than what is handed on at once.
     rest: Bytes,
-    taken: Arc<Taken>,
+    taken: Arc<Mutex<Progress>>,
     watcher: AbortHandle,
     /// Of the whole answer.
     _memory: Option<HeldMemory>,
@@ -245,7 +228,7 @@ impl HttpBody for Watched {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        self.taken.asked();
+        self.taken.lock().asked();
         if self.rest.is_empty() {
             let Some(frame) = ready!(Pin::new(&mut self.inner).poll_frame(context)) else {
                 return Poll::Ready(None);
@@ -257,7 +240,7 @@ impl HttpBody for Watched {
         }
         let length = self.rest.len().min(PART_BYTES_MAX);
         let part = self.rest.split_to(length);
-        self.taken.offer(length);
+        self.taken.lock().offered = Some((Instant::now(), length));
         Poll::Ready(Some(Ok(Frame::data(part))))
     }
 
@@ -351,10 +334,10 @@ mod tests {
     #[tokio::test]
     async fn who_is_given_up_is_cut_off() {
         let delivery = delivery(60_000, false);
-        let taken = Arc::new(Taken(Mutex::new(Progress {
+        let taken = Arc::new(Mutex::new(Progress {
             patience: Patience::new(delivery.pace),
             offered: None,
-        })));
+        }));
         watch(taken, std::future::ready(()), delivery.cut.clone()).await;
         assert!(is_cut(&delivery).await);
     }

@@ -134,21 +134,21 @@ fn version(version: Version) -> HttpVersion {
 
 /// The answer as the handler wants it. Its version is not taken over: the connection has one.
 fn response(reply: HandlerReply, is_head: bool) -> Reply {
-    let status = StatusCode::from_u16(reply.head.code)
-        .ok()
-        .filter(|status| !status.is_informational())
-        .ok_or_else(|| Failure::internal("invalid status code"))?;
-    let headers = handler_headers(reply.head.headers, is_head)?;
-    let body = match status {
-        // These have none, whatever the handler gave.
-        StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT | StatusCode::NOT_MODIFIED => {
-            Body::empty()
-        }
-        _ => Body::from(reply.body),
+    let status = StatusCode::from_u16(reply.head.code).ok();
+    let status = status.filter(|status| !status.is_informational());
+    let status = status.ok_or_else(|| Failure::internal("invalid status code"))?;
+    // These have none, whatever the handler gave.
+    let is_bodiless = matches!(
+        status,
+        StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT | StatusCode::NOT_MODIFIED
+    );
+    let body = match is_bodiless {
+        true => Body::empty(),
+        false => Body::from(reply.body),
     };
     let mut response = Response::new(body);
     *response.status_mut() = status;
-    *response.headers_mut() = headers;
+    *response.headers_mut() = handler_headers(reply.head.headers, is_head)?;
     Ok(response)
 }
 
@@ -163,18 +163,18 @@ const CONNECTION_HEADERS: [HeaderName; 6] = [
 ];
 
 fn handler_headers(given: Vec<HttpHeader>, is_head: bool) -> Result<HeaderMap, Failure> {
+    let too_many = |found: usize, of: &str, max: usize| {
+        Err(Failure::internal(format!(
+            "the HTTP handler answered with {found} {of}; at most {max} are sent [LC0132]"
+        )))
+    };
     if given.len() > HANDLER_HEADERS_MAX {
-        return Err(too_large(format!(
-            "{} headers; at most {HANDLER_HEADERS_MAX} are sent",
-            given.len()
-        )));
+        return too_many(given.len(), "headers", HANDLER_HEADERS_MAX);
     }
     let bytes = |header: &HttpHeader| header.name.len() + header.value.len();
     let bytes: usize = given.iter().map(bytes).sum();
     if bytes > HANDLER_HEADER_BYTES_MAX {
-        return Err(too_large(format!(
-            "{bytes} bytes of headers; at most {HANDLER_HEADER_BYTES_MAX} are sent"
-        )));
+        return too_many(bytes, "bytes of headers", HANDLER_HEADER_BYTES_MAX);
     }
     let mut headers = HeaderMap::with_capacity(given.len());
     for HttpHeader { name, value } in given {
@@ -198,13 +198,8 @@ fn handler_headers(given: Vec<HttpHeader>, is_head: bool) -> Result<HeaderMap, F
 }
 
 fn is_number(value: &HeaderValue) -> bool {
-    value.to_str().is_ok_and(|text| {
-        text.bytes().all(|byte| byte.is_ascii_digit()) && text.parse::<u64>().is_ok()
-    })
-}
-
-fn too_large(what: String) -> Failure {
-    Failure::internal(format!("the HTTP handler answered with {what} [LC0132]"))
+    let is_digits = value.as_bytes().iter().all(u8::is_ascii_digit);
+    is_digits && value.to_str().is_ok_and(|text| text.parse::<u64>().is_ok())
 }
 
 /// A page of a module must not act as this server's own page, which all modules would share.
@@ -217,10 +212,8 @@ fn confine(response: &mut Response, routes: &Routes) {
         }
     }
     if routes.nosniff {
-        headers.insert(
-            header::X_CONTENT_TYPE_OPTIONS,
-            HeaderValue::from_static("nosniff"),
-        );
+        let nosniff = HeaderValue::from_static("nosniff");
+        headers.insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
     }
 }
 
@@ -228,10 +221,8 @@ fn confine(response: &mut Response, routes: &Routes) {
 fn size(response: &Response) -> u64 {
     use axum::body::HttpBody as _;
     let headers = response.headers().iter();
-    let headers: usize = headers
-        .map(|(name, value)| name.as_str().len() + value.len())
-        .sum();
-    headers as u64 + response.body().size_hint().lower()
+    let headers = headers.map(|(name, value)| name.as_str().len() + value.len());
+    headers.sum::<usize>() as u64 + response.body().size_hint().lower()
 }
 
 #[cfg(test)]

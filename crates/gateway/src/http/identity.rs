@@ -2,16 +2,19 @@
 
 use std::sync::Arc;
 
-use axum::extract::State;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
+use axum::extract::{FromRequestParts as _, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, StatusCode};
 use axum::Extension;
 use lightcone_control::ControlDb;
 use lightcone_node::auth::{proof, Caller};
 use lightcone_types::Identity;
-use serde_json::{json, Value};
+use serde_json::json;
 
+use super::collaborators::roles_as_json;
+use super::credentials::WithToken;
 use super::path::IdentityPath;
-use super::Query;
+use super::query::{wrong, Query};
 use crate::client_address::{Client, ConnectionAddresses};
 use crate::gateway::Gateway;
 use crate::reply::{self, Failure, Reply};
@@ -20,17 +23,14 @@ const WEBSOCKET_TOKEN_SECONDS: i64 = 60;
 
 pub(super) async fn create(State(state): State<Arc<Gateway>>) -> Reply {
     let caller = state.node.authority.mint_anonymous()?;
-    Ok(reply::json_value(
-        &json!({ "identity": caller.identity.to_hex(), "token": &*caller.token }),
-    ))
+    let value = json!({ "identity": caller.identity.to_hex(), "token": &*caller.token });
+    Ok(reply::json_value(&value))
 }
 
 pub(super) async fn public_key(State(state): State<Arc<Gateway>>) -> Reply {
     let content_type = HeaderValue::from_static("application/pem-certificate-chain");
-    Ok(reply::with_type(
-        content_type,
-        state.node.authority.public_key_pem().to_vec(),
-    ))
+    let key = state.node.authority.public_key_pem().to_vec();
+    Ok(reply::with_type(content_type, key))
 }
 
 /// GET `/v1/identity/key-proof?nonce=…&address=…`: proves that this server has its key, where it is asked by an address of its own. It
@@ -39,15 +39,14 @@ pub(super) async fn key_proof(
     State(state): State<Arc<Gateway>>,
     Extension(client): Extension<Client>,
     Extension(connection): Extension<ConnectionAddresses>,
-    uri: Uri,
+    query: Query,
 ) -> Reply {
-    let query = Query::parse(uri.query().unwrap_or_default());
     let nonce = query.text("nonce")?.and_then(proof::parse_nonce);
-    let nonce = nonce.ok_or_else(|| super::wrong_query("`nonce` must be 64 hex digits".into()))?;
+    let nonce = nonce.ok_or_else(|| wrong("`nonce` must be 64 hex digits".into()))?;
     let address = query.text("address")?.unwrap_or_default();
     if address.is_empty() || address.len() > proof::ADDRESS_BYTES_MAX {
         let reason = "`address` must be what was dialed, like http://127.0.0.1:3000";
-        return Err(super::wrong_query(reason.into()));
+        return Err(wrong(reason.into()));
     }
     let arrival = proof::Arrival {
         local: connection.local,
@@ -78,10 +77,8 @@ pub(super) async fn websocket_token(
     State(state): State<Arc<Gateway>>,
     Extension(caller): Extension<Caller>,
 ) -> Reply {
-    let short = state
-        .node
-        .authority
-        .mint_short_lived(&caller, WEBSOCKET_TOKEN_SECONDS)?;
+    let authority = &state.node.authority;
+    let short = authority.mint_short_lived(&caller, WEBSOCKET_TOKEN_SECONDS)?;
     Ok(reply::json_value(&json!({ "token": &*short.token })))
 }
 
@@ -89,12 +86,10 @@ pub(super) async fn verify(
     IdentityPath(identity): IdentityPath,
     Extension(caller): Extension<Caller>,
 ) -> Reply {
-    let status = if caller.identity == identity {
-        StatusCode::NO_CONTENT
-    } else {
-        StatusCode::BAD_REQUEST
-    };
-    Ok(reply::empty(status))
+    Ok(reply::empty(match caller.identity == identity {
+        true => StatusCode::NO_CONTENT,
+        false => StatusCode::BAD_REQUEST,
+    }))
 }
 
 /// GET `/v1/identity/:identity/databases`: those that belong to it, and those in which it has a role. For that identity itself, and
@@ -103,11 +98,10 @@ pub(super) async fn databases(
     State(state): State<Arc<Gateway>>,
     IdentityPath(owner): IdentityPath,
     Extension(client): Extension<Client>,
-    headers: HeaderMap,
-    uri: Uri,
+    mut parts: Parts,
 ) -> Reply {
     if !client.is_local {
-        let caller = super::credentials::require(&state, &headers, &uri).await?;
+        let WithToken(caller) = WithToken::from_request_parts(&mut parts, &state).await?;
         if caller.identity != owner {
             let text = "the databases of an identity are told to itself, and to programs on the server's machine [LC0134]";
             return Err(Failure::text(StatusCode::FORBIDDEN, text));
@@ -117,11 +111,7 @@ pub(super) async fn databases(
     let of = move |control: &ControlDb| {
         let (owned, roles) = control.databases_of(&owner);
         let identities: Vec<String> = owned.into_iter().map(Identity::to_hex).collect();
-        let roles: Vec<Value> = roles
-            .iter()
-            .map(|(identity, role)| json!({ "identity": identity.to_hex(), "role": role.name() }))
-            .collect();
-        Ok(json!({ "identities": identities, "roles": roles }).to_string())
+        Ok(json!({ "identities": identities, "roles": roles_as_json(&roles) }).to_string())
     };
-    Ok(reply::json(state.control(of).await?))
+    Ok(reply::json(state.node.change_control(of).await?))
 }

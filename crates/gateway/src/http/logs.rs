@@ -1,18 +1,14 @@
 //! The module's log (06 §5.13).
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::State;
 use axum::http::{header, HeaderValue};
 use axum::response::Response;
-use axum::Extension;
 use bytes::Bytes;
-use futures_util::stream;
-use lightcone_control::DatabaseRecord;
+use futures_util::{stream, StreamExt as _};
 use lightcone_database::LIVE_RECORDS_MAX;
-use lightcone_node::auth::{has_ended, Caller};
+use lightcone_node::auth::has_ended;
 use lightcone_node::databases::OpenError;
 use lightcone_node::permissions::Action;
 use tokio::sync::broadcast::{self, error::RecvError};
@@ -20,7 +16,6 @@ use tokio::sync::broadcast::{self, error::RecvError};
 use super::delivery;
 use super::path::Permitted;
 use super::query::Query;
-use crate::gateway::Gateway;
 use crate::reply::{self, Failure, Reply};
 
 /// Most lines that are sent before the live ones.
@@ -28,63 +23,51 @@ const FOLLOW_LINES_MAX: u32 = 2500;
 /// What is followed ends so soon after its reader has lost the right to see it, also when nothing comes.
 pub(super) const FOLLOW_CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
-pub(super) async fn logs(
-    State(state): State<Arc<Gateway>>,
-    Permitted(record): Permitted,
-    query: Query,
-    Extension(caller): Extension<Caller>,
-) -> Reply {
+pub(super) async fn logs(asked: Permitted, query: Query) -> Reply {
     let num_lines = query.number::<u32>("num_lines")?;
     let follow = query.boolean("follow")?.unwrap_or(false);
-    let running = match state.node.databases.get(&record).await {
-        Ok(running) => running,
+    let databases = &asked.state.node.databases;
+    let handle = match databases.get(&asked.record).await {
+        Ok(running) => running.handle,
         // A database that does not start is just the one whose log is wanted.
         Err(OpenError::Failed(reason)) if !follow => {
-            let databases = state.node.databases.clone();
+            let (databases, record) = (databases.clone(), asked.record);
             let stored = move || {
                 let text = databases.stored_log(&record, num_lines);
                 text.ok_or_else(|| Failure::internal(reason))
             };
-            let stored = delivery::made(&state, stored).await?;
-            return Ok(uncached(stored.answer(NDJSON)));
+            let stored = delivery::made(&asked.state, stored).await?;
+            return Ok(uncached(delivery::held(NDJSON, stored)));
         }
         Err(error) => return Err(error.into()),
     };
-    let handle = running.handle;
     let tail = |lines| {
         let handle = handle.clone();
         // Reads files.
-        delivery::made(&state, move || Ok(handle.logs().tail(lines)))
+        delivery::made(&asked.state, move || Ok(handle.logs().tail(lines)))
     };
-    let answer = if follow {
-        let live = handle.logs().subscribe();
-        let lines = num_lines.unwrap_or(0).min(FOLLOW_LINES_MAX);
-        let first = match lines {
-            0 => Bytes::new(),
-            lines => tail(Some(lines)).await?.bytes,
-        };
-        drop(handle);
-        let may_see = may_see(&state, &record, caller, Action::ViewLogs);
-        let body = Body::from_stream(follow_stream(first, live, may_see));
-        reply::with_type(NDJSON, body)
-    } else {
-        tail(num_lines).await?.answer(NDJSON)
+    if !follow {
+        let lines = tail(num_lines).await?;
+        return Ok(uncached(delivery::held(NDJSON, lines)));
+    }
+    let live = handle.logs().subscribe();
+    let first = match num_lines.unwrap_or(0).min(FOLLOW_LINES_MAX) {
+        0 => Bytes::new(),
+        lines => Bytes::from_owner(tail(Some(lines)).await?),
     };
+    drop(handle);
+    let stream = follow_stream(first, live, may_see(asked, Action::ViewLogs));
+    let answer = reply::with_type(NDJSON, Body::from_stream(stream));
     Ok(uncached(answer))
 }
 
 const NDJSON: HeaderValue = HeaderValue::from_static("application/x-ndjson");
 
 /// A caller that may not see it any more gets no more of what he follows, nor does a token that has ended.
-pub(super) fn may_see(
-    state: &Arc<Gateway>,
-    record: &DatabaseRecord,
-    caller: Caller,
-    action: Action,
-) -> impl Fn() -> bool + Send + 'static {
-    let (state, record) = (state.clone(), record.clone());
+pub(super) fn may_see(asked: Permitted, action: Action) -> impl Fn() -> bool + Send + 'static {
+    let (node, caller) = (asked.state.node.clone(), asked.caller);
     move || {
-        let allowed = state.node.check(&record, &caller.identity, action);
+        let allowed = node.check(&asked.record, &caller.identity, action);
         allowed.is_ok() && !has_ended(caller.claims.expires_at)
     }
 }
@@ -105,32 +88,22 @@ fn follow_stream(
     // A record that was written between the subscription and the reading of the tail is in both.
     let overlap = first.clone();
     let start = (!first.is_empty()).then_some(first);
-    stream::unfold(
-        (start, live, overlap, may_see),
-        |(start, mut live, mut overlap, may_see)| async move {
-            if let Some(first) = start {
-                return Some((Ok(first), (None, live, overlap, may_see)));
+    let following = (live, overlap, may_see);
+    let rest = stream::unfold(following, |(mut live, overlap, may_see)| async move {
+        loop {
+            let received = tokio::time::timeout(FOLLOW_CHECK_INTERVAL, live.recv()).await;
+            if !may_see() {
+                return None;
             }
-            loop {
-                let received = tokio::time::timeout(FOLLOW_CHECK_INTERVAL, live.recv()).await;
-                if !may_see() {
-                    return None;
-                }
-                let Ok(received) = received else {
-                    continue;
-                };
-                match received {
-                    Ok(record) if ends_with(&overlap, &record) => continue,
-                    Ok(record) => {
-                        overlap = Bytes::new();
-                        return Some((Ok(record), (None, live, overlap, may_see)));
-                    }
-                    Err(RecvError::Lagged(_)) => continue,
-                    Err(RecvError::Closed) => return None,
-                }
+            match received {
+                Ok(Ok(record)) if ends_with(&overlap, &record) => {}
+                Ok(Ok(record)) => return Some((Ok(record), (live, Bytes::new(), may_see))),
+                Ok(Err(RecvError::Closed)) => return None,
+                Ok(Err(RecvError::Lagged(_))) | Err(_) => {}
             }
-        },
-    )
+        }
+    });
+    stream::iter(start.map(Ok)).chain(rest)
 }
 
 /// Is this one of the last lines? There are no more records in the channel.

@@ -10,15 +10,14 @@ mod tools;
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::{HeaderMap, HeaderName, StatusCode};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::Extension;
-use bytes::Bytes;
 use lightcone_control::NameOrIdentity;
 use lightcone_node::auth::Caller;
 use lightcone_node::config::McpWrites;
 use serde_json::json;
 
-use self::answer::{error, result, RpcError};
+use self::answer::{error, result};
 use self::message::{Message, Request};
 use self::tools::{Said, Tools};
 use super::body::{check_is_json, SentBody};
@@ -46,13 +45,8 @@ pub(super) async fn of_database(
     headers: HeaderMap,
     request_body: SentBody,
 ) -> Reply {
-    reply_to(
-        (state, Some(database), caller),
-        &query,
-        &headers,
-        request_body,
-    )
-    .await
+    let asked = (state, Some(database), caller);
+    reply_to(asked, &query, &headers, request_body).await
 }
 
 /// POST `/v1/mcp`.
@@ -102,26 +96,24 @@ async fn reply_to(
     let Message::Request { id, request } = message else {
         return Ok(reply::empty(StatusCode::ACCEPTED));
     };
-    match answer_to(tools, request).await {
-        Ok(Answer::Plain(value)) => Ok(reply::json(result(&id, &value))),
-        Ok(Answer::Said(said)) => sent(&id, said),
-        Err(wrong) => Ok(reply::json(error(&id, &wrong))),
-    }
+    let value = match request {
+        Ok(Request::Initialize { version }) => initialize(tools, version.as_deref()),
+        Ok(Request::Ping) => json!({}),
+        Ok(Request::ListTools) => json!({ "tools": tools.list() }),
+        Ok(Request::Call(call)) => return sent(&id, tools.call(call).await),
+        Err(wrong) => return Ok(reply::json(error(&id, &wrong))),
+    };
+    Ok(reply::json(result(&id, &value)))
 }
 
 /// A version that was agreed on must be one of ours; the message that begins has none yet.
 fn check_version(headers: &HeaderMap, message: &Message) -> Result<(), Failure> {
-    let begins = matches!(
-        message,
-        Message::Request {
-            request: Ok(Request::Initialize { .. }),
-            ..
-        }
-    );
-    let Some(version) = headers.get(PROTOCOL_VERSION).filter(|_| !begins) else {
-        return Ok(());
+    let begins = match message {
+        Message::Request { request, .. } => matches!(request, Ok(Request::Initialize { .. })),
+        Message::Notification => false,
     };
-    if PROTOCOL_VERSIONS.iter().any(|known| version == known) {
+    let is_known = |version: &HeaderValue| PROTOCOL_VERSIONS.iter().any(|known| version == known);
+    if begins || headers.get(PROTOCOL_VERSION).is_none_or(is_known) {
         return Ok(());
     }
     let text = format!(
@@ -131,24 +123,9 @@ fn check_version(headers: &HeaderMap, message: &Message) -> Result<(), Failure> 
     Err(Failure::bad_request(text))
 }
 
-enum Answer {
-    Plain(serde_json::Value),
-    Said(Said),
-}
-
-async fn answer_to(tools: &Tools, request: Result<Request, RpcError>) -> Result<Answer, RpcError> {
-    Ok(match request? {
-        Request::Initialize { version } => Answer::Plain(initialize(tools, version.as_deref())),
-        Request::Ping => Answer::Plain(json!({})),
-        Request::ListTools => Answer::Plain(json!({ "tools": tools.list() })),
-        Request::Call(call) => Answer::Said(tools.call(call).await),
-    })
-}
-
 fn initialize(tools: &Tools, version: Option<&str>) -> serde_json::Value {
-    let version = PROTOCOL_VERSIONS
-        .iter()
-        .find(|known| version == Some(**known));
+    let mut known = PROTOCOL_VERSIONS.iter();
+    let version = known.find(|known| version == Some(**known));
     let about = match &tools.database {
         Some(NameOrIdentity::Name(name)) => format!("Tools for the database `{name}`."),
         Some(NameOrIdentity::Identity(identity)) => format!("Tools for the database {identity}."),
@@ -174,10 +151,7 @@ fn sent(id: &str, said: Said) -> Reply {
     let Some(holder) = said.holder else {
         return Ok(reply::json(text));
     };
-    let held = holder.hold(text.into_bytes())?;
-    let mut response = reply::json(Bytes::from_owner(held));
-    delivery::hold(&mut response, Some(holder));
-    Ok(response)
+    Ok(delivery::held(reply::JSON, holder.hold(text.into_bytes())?))
 }
 
 /// Reads a text as a message; whatever it is, what is answered is JSON. For fuzzing.

@@ -18,10 +18,9 @@ mod mcp;
 mod migration;
 mod names;
 #[cfg(test)]
-mod outcomes;
+mod outcome_tests;
 mod owner;
 mod path;
-mod pieces;
 mod pre_publish;
 mod publish;
 mod publish_request;

@@ -1,18 +1,12 @@
 //! Names of a database (06 §5.10).
 
-use std::sync::Arc;
-
-use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
-use axum::Extension;
-use lightcone_control::{DatabaseName, Registration, NAME_BYTES_MAX};
-use lightcone_node::auth::Caller;
+use lightcone_control::{ControlDb, DatabaseName, Registration, NAME_BYTES_MAX};
 use lightcone_node::permissions::Action;
 use serde_json::json;
 
-use super::body::{check_is_json, RecordAndBody};
+use super::body::{check_is_json, WithBody};
 use super::path::Permitted;
-use crate::gateway::Gateway;
 use crate::reply::{self, Failure, Reply};
 
 /// Most names of one database.
@@ -27,36 +21,28 @@ pub(super) fn registrable(name: DatabaseName) -> Result<DatabaseName, Failure> {
     Ok(name)
 }
 
-pub(super) async fn list(State(state): State<Arc<Gateway>>, Permitted(record): Permitted) -> Reply {
-    Ok(reply::json_value(
-        &json!({ "names": state.node.control.names_of(&record.identity) }),
-    ))
+pub(super) async fn list(Permitted { state, record, .. }: Permitted) -> Reply {
+    let names = state.node.control.names_of(&record.identity);
+    Ok(reply::json_value(&json!({ "names": names })))
 }
 
-pub(super) async fn add(
-    State(state): State<Arc<Gateway>>,
-    Extension(caller): Extension<Caller>,
-    RecordAndBody(record, text): RecordAndBody,
-) -> Reply {
-    let name = DatabaseName::parse(text.text()?);
+pub(super) async fn add(asked: WithBody) -> Reply {
+    let name = DatabaseName::parse(asked.body.text()?);
     let name = registrable(name.map_err(|error| Failure::bad_request(error.to_string()))?)?;
+    let (node, database, by) = (&asked.state.node, &asked.record, asked.caller.identity);
     // Stricter than the reference, which lets anyone add names to any database (06 §8).
-    let renames = state.node.check(&record, &caller.identity, Action::Rename);
-    if renames.is_err() {
+    if node.check(database, &by, Action::Rename).is_err() {
         return Err(denied(name.as_str()));
     }
-    if state.node.control.names_of(&record.identity).len() >= NAMES_MAX {
+    if node.control.names_of(&database.identity).len() >= NAMES_MAX {
         return Err(too_many());
     }
-    let (database, owner, registered) = (record.identity, record.owner, name.clone());
-    match state
-        .control(move |control| {
-            control.register_name(&registered, (&owner, &caller.identity), &database)
-        })
-        .await?
-    {
+    let (identity, owner, registered) = (database.identity, database.owner, name.clone());
+    let register =
+        move |control: &ControlDb| control.register_name(&registered, (&owner, &by), &identity);
+    match node.change_control(register).await? {
         Registration::Done => Ok(reply::json_value(
-            &json!({ "Success": { "domain": name.as_str(), "database_identity": record.identity.to_hex() } }),
+            &json!({ "Success": { "domain": name.as_str(), "database_identity": identity.to_hex() } }),
         )),
         Registration::PermissionDenied(name) => Err(denied(&name)),
         Registration::InUse(name) => Err(Failure::internal(format!(
@@ -65,38 +51,27 @@ pub(super) async fn add(
     }
 }
 
-pub(super) async fn replace(
-    State(state): State<Arc<Gateway>>,
-    Extension(caller): Extension<Caller>,
-    headers: HeaderMap,
-    RecordAndBody(record, text): RecordAndBody,
-) -> Reply {
+pub(super) async fn replace(headers: HeaderMap, asked: WithBody) -> Reply {
     check_is_json(&headers)?;
-    let names = parse_names(&text)?;
-    let renames = state.node.check(&record, &caller.identity, Action::Rename);
-    if renames.is_err() {
-        let body = json!({ "NotYourDatabase": { "database": record.identity.to_hex() } });
+    let names = parse_names(&asked.body)?;
+    let (node, database, by) = (&asked.state.node, &asked.record, asked.caller.identity);
+    if node.check(database, &by, Action::Rename).is_err() {
+        let body = json!({ "NotYourDatabase": { "database": database.identity.to_hex() } });
         return Err(Failure::json(StatusCode::UNAUTHORIZED, body));
     }
     if names.is_empty() {
-        let caller = &caller.identity;
-        state.node.check(&record, caller, Action::LeaveNameless)?;
+        node.check(database, &by, Action::LeaveNameless)?;
     }
-    let (database, owner) = (record.identity, record.owner);
-    match state
-        .control(move |control| {
-            control.replace_names(&names, (&owner, &caller.identity), &database)
-        })
-        .await?
-    {
+    let (identity, owner) = (database.identity, database.owner);
+    let replace =
+        move |control: &ControlDb| control.replace_names(&names, (&owner, &by), &identity);
+    match node.change_control(replace).await? {
         Registration::Done => Ok(reply::json("\"Success\"")),
         Registration::PermissionDenied(name) => Err(denied(&name)),
         Registration::InUse(name) => {
             let text = format!("Cannot rename to {name} because it already is in use.");
-            Err(Failure::json(
-                StatusCode::BAD_REQUEST,
-                json!({ "OtherError": text }),
-            ))
+            let body = json!({ "OtherError": text });
+            Err(Failure::json(StatusCode::BAD_REQUEST, body))
         }
     }
 }
@@ -117,15 +92,14 @@ fn parse_names(text: &[u8]) -> Result<Vec<DatabaseName>, Failure> {
     if texts.len() > NAMES_MAX {
         return Err(too_many());
     }
-    texts
-        .into_iter()
-        .map(|text| match DatabaseName::parse(&text) {
-            Ok(name) => registrable(name),
-            Err(error) => Err(Failure::bad_request(format!(
-                "Error parsing `{text}`: {error}"
-            ))),
-        })
-        .collect()
+    let name = |text: &String| match DatabaseName::parse(text) {
+        Ok(name) => registrable(name),
+        Err(error) => {
+            let text = format!("Error parsing `{text}`: {error}");
+            Err(Failure::bad_request(text))
+        }
+    };
+    texts.iter().map(name).collect()
 }
 
 fn too_many() -> Failure {

@@ -8,7 +8,6 @@ use axum::Extension;
 use lightcone_control::ControlError;
 use lightcone_node::auth::Caller;
 use lightcone_node::permissions::Action;
-use lightcone_types::Identity;
 
 use super::path::{DatabasePath, Permitted};
 use crate::gateway::Gateway;
@@ -24,7 +23,10 @@ pub(super) async fn delete(
     reply::detached(async move {
         let _lock = state.node.databases.lock(&identity).await;
         // What is said to be gone must not be there after all.
-        state.control(|control| control.settle()).await?;
+        state
+            .node
+            .change_control(|control| control.settle())
+            .await?;
         let Some(record) = state.node.control.database(&identity) else {
             return Ok(reply::empty(StatusCode::OK));
         };
@@ -38,7 +40,13 @@ pub(super) async fn delete(
             if error.is_unknown() {
                 state.node.databases.suspend(&identity).await;
             }
-            return Err(not_deleted(error));
+            return Err(match error {
+                ControlError::Locked(_) => Failure::text(
+                    StatusCode::FORBIDDEN,
+                    "Database is locked and cannot be deleted. Run `spacetime unlock` first.",
+                ),
+                error => error.into(),
+            });
         }
         state.node.databases.remove(&record).await;
         tracing::info!(database = %identity, "database deleted");
@@ -47,31 +55,20 @@ pub(super) async fn delete(
     .await
 }
 
-fn not_deleted(error: ControlError) -> Failure {
-    match error {
-        ControlError::Locked(_) => Failure::text(
-            StatusCode::FORBIDDEN,
-            "Database is locked and cannot be deleted. Run `spacetime unlock` first.",
-        ),
-        error => error.into(),
-    }
-}
-
 /// POST `/v1/database/:n/lock`.
-pub(super) async fn lock(State(state): State<Arc<Gateway>>, Permitted(record): Permitted) -> Reply {
-    set_lock(&state, record.identity, true).await
+pub(super) async fn lock(asked: Permitted) -> Reply {
+    set_lock(asked, true).await
 }
 
 /// POST `/v1/database/:n/unlock`.
-pub(super) async fn unlock(
-    State(state): State<Arc<Gateway>>,
-    Permitted(record): Permitted,
-) -> Reply {
-    set_lock(&state, record.identity, false).await
+pub(super) async fn unlock(asked: Permitted) -> Reply {
+    set_lock(asked, false).await
 }
 
-async fn set_lock(state: &Gateway, database: Identity, locked: bool) -> Reply {
-    let set = state.control(move |control| control.set_lock(&database, locked));
+async fn set_lock(Permitted { state, record, .. }: Permitted, locked: bool) -> Reply {
+    let set = state
+        .node
+        .change_control(move |control| control.set_lock(&record.identity, locked));
     set.await?;
     Ok(reply::empty(StatusCode::OK))
 }

@@ -15,8 +15,12 @@ use crate::reply::Failure;
 /// The `{database}` segment.
 pub(crate) struct DatabasePath(pub NameOrIdentity);
 
-/// The record of the existing database in the `{database}` segment, for a caller who may do with it what the route's row says.
-pub(super) struct Permitted(pub DatabaseRecord);
+/// A request about the existing database in the `{database}` segment, of a caller who may do with it what the route's row says.
+pub(super) struct Permitted {
+    pub state: Arc<Gateway>,
+    pub record: DatabaseRecord,
+    pub caller: Caller,
+}
 
 /// The `{identity}` segment: 64 bare hexadecimal digits.
 pub(crate) struct IdentityPath(pub Identity);
@@ -60,17 +64,23 @@ impl FromRequestParts<Arc<Gateway>> for Permitted {
     async fn from_request_parts(parts: &mut Parts, state: &Arc<Gateway>) -> Result<Self, Failure> {
         let DatabasePath(path) = DatabasePath::from_request_parts(parts, state).await?;
         let record = state.node.record(&path)?;
-        let action = parts
-            .extensions
-            .get::<&Route>()
-            .and_then(|route| route.action);
-        let caller = parts.extensions.get::<Caller>();
-        let (Some(action), Some(caller)) = (action, caller) else {
-            return Err(Failure::internal("the route names no right, or no caller"));
-        };
+        let route = parts.extensions.get::<&Route>();
+        let action = route.and_then(|route| route.action);
+        let action = action.ok_or_else(|| Failure::internal("the route names no right"))?;
+        let (state, caller) = (state.clone(), caller_of(parts)?);
         state.node.check(&record, &caller.identity, action)?;
-        Ok(Permitted(record))
+        Ok(Permitted {
+            state,
+            record,
+            caller,
+        })
     }
+}
+
+/// Whom the layer of the route's token has found.
+pub(super) fn caller_of(parts: &Parts) -> Result<Caller, Failure> {
+    let caller = parts.extensions.get::<Caller>().cloned();
+    caller.ok_or_else(|| Failure::internal("the route asks for no token"))
 }
 
 impl<S: Sync> FromRequestParts<S> for IdentityPath {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::Extension;
 use lightcone_control::{DatabaseRecord, HostType, NameOrIdentity};
-use lightcone_database::{DatabaseHandle, PreparedUpdate, StepReport, UpdateError, UpdatePlan};
+use lightcone_database::{DatabaseHandle, HeldBytes, StepReport, UpdateError, UpdatePlan};
 use lightcone_node::auth::Caller;
 use lightcone_node::databases::host_kind;
 use lightcone_node::permissions::Action;
@@ -19,7 +19,7 @@ use serde_json::{json, Map, Value};
 use tokio::sync::oneshot;
 
 use super::body::{SentBody, Upload};
-use super::delivery::{self, Held};
+use super::delivery;
 use super::path::DatabasePath;
 use super::publish_request::{check_action, host_type, publisher};
 use super::query::Query;
@@ -63,20 +63,14 @@ pub(super) async fn pre_publish(
             style,
             is_dry_run,
         };
-        let answer = answer(
-            &state,
-            &handle,
-            &question,
-            (upload, publisher, turn),
-            given_up,
-        )
-        .await;
+        let upload = (upload, publisher, turn);
+        let answer = answer(&state, &handle, &question, upload, given_up).await;
         drop(running);
         answer
     });
     let answer = answer.await?;
     drop(asking);
-    Ok(answer.answer(reply::JSON))
+    Ok(delivery::held(reply::JSON, answer))
 }
 
 /// The record of a database that the caller may publish to.
@@ -116,12 +110,14 @@ async fn answer(
     question: &Question,
     (upload, publisher, turn): (Upload, Publisher, Turn),
     given_up: impl Future<Output = ()>,
-) -> Result<Held, Failure> {
+) -> Result<HeldBytes, Failure> {
     let mut given_up = pin!(given_up);
     let kind = host_kind(question.host_type);
     let prepared = handle.prepare_plan(upload.program.clone(), kind).await;
     let prepared = prepared.map_err(update::failure)?;
-    let rows = TableRows::of_database(handle).await?;
+    let tables = handle.table_rows().await.map_err(update::failure)?;
+    let tables = tables.into_iter().map(|table| (table.table, table.rows));
+    let rows: TableRows = tables.collect();
     let planner = handle.clone();
     // A definition may be large.
     let work = reply::blocking(move || {
@@ -139,38 +135,32 @@ async fn answer(
                 turn = state.rehearsal_turn(publisher) => turn?,
                 () = &mut given_up => return Err(update::failure(UpdateError::Cancelled)),
             };
-            let rehearsal = Rehearsal::of(handle, prepared, migration, given_up).await?;
+            let rehearsed = match handle.rehearse(prepared, migration, given_up).await {
+                Ok(reports) => Rehearsal::Done(reports),
+                Err(UpdateError::Refused(reason)) => Rehearsal::Refused(reason),
+                Err(error) => return Err(update::failure(error)),
+            };
             drop(turn);
-            Some(rehearsal)
+            Some(rehearsed)
         }
         _ => None,
     };
     let style = question.style;
     let describe = move || {
-        let described = described_plan(&plan, &rows, rehearsal, style);
+        let described = match &plan.migration {
+            Ok(migration) => json!({
+                "AutoMigrate": auto_migrate(&plan, migration, &rows, rehearsal, style),
+            }),
+            Err(refused) => json!({
+                "ManualMigrate": {
+                    "reason": refused.to_string(),
+                    "major_version_upgrade": plan.major_version_upgrade,
+                }
+            }),
+        };
         Ok(described.to_string().into_bytes())
     };
     delivery::made(state, describe).await
-}
-
-fn described_plan(
-    plan: &UpdatePlan,
-    rows: &TableRows,
-    rehearsal: Option<Rehearsal>,
-    style: PlanStyle,
-) -> Value {
-    match &plan.migration {
-        Ok(migration) => {
-            let auto = auto_migrate(plan, migration, rows, rehearsal, style);
-            json!({ "AutoMigrate": auto })
-        }
-        Err(refused) => json!({
-            "ManualMigrate": {
-                "reason": refused.to_string(),
-                "major_version_upgrade": plan.major_version_upgrade,
-            }
-        }),
-    }
 }
 
 fn auto_migrate(
@@ -210,19 +200,6 @@ enum Rehearsal {
 }
 
 impl Rehearsal {
-    async fn of(
-        handle: &DatabaseHandle,
-        prepared: PreparedUpdate,
-        migration: &MigrationPlan,
-        given_up: impl Future<Output = ()>,
-    ) -> Result<Rehearsal, Failure> {
-        match handle.rehearse(prepared, migration, given_up).await {
-            Ok(reports) => Ok(Rehearsal::Done(reports)),
-            Err(UpdateError::Refused(reason)) => Ok(Rehearsal::Refused(reason)),
-            Err(error) => Err(update::failure(error)),
-        }
-    }
-
     /// As it stands in the answer; what it failed for is an obstacle, unless one with its code is known already.
     fn described(self, obstacles: &mut Vec<String>) -> Value {
         let reports = match self {
@@ -256,36 +233,23 @@ impl Rehearsal {
 }
 
 /// How many rows each table has.
-struct TableRows(HashMap<String, u64>);
-
-impl TableRows {
-    async fn of_database(handle: &DatabaseHandle) -> Result<TableRows, Failure> {
-        let tables = handle.table_rows().await.map_err(update::failure)?;
-        let tables = tables.into_iter().map(|table| (table.table, table.rows));
-        Ok(TableRows(tables.collect()))
-    }
-
-    fn of(&self, table: &str) -> Option<u64> {
-        self.0.get(table).copied()
-    }
-}
+type TableRows = HashMap<String, u64>;
 
 /// What is known to refuse the plan as the data are now.
 fn obstacles(migration: &MigrationPlan, rows: &TableRows) -> Vec<String> {
-    let removed = migration.steps.iter().filter_map(|step| match step {
-        Step::RemoveTable { table } => Some(table),
-        _ => None,
-    });
-    let filled = removed.filter_map(|table| Some((table, rows.of(table).filter(|n| *n > 0)?)));
-    let texts = filled.map(|(table, rows)| {
-        let rows = match rows {
+    let texts = migration.steps.iter().filter_map(|step| {
+        let Step::RemoveTable { table } = step else {
+            return None;
+        };
+        let rows = match *rows.get(table)? {
+            0 => return None,
             1 => "1 row".to_owned(),
             rows => format!("{rows} rows"),
         };
-        format!(
+        Some(format!(
             "Table {table} cannot be removed: it has {rows}. Delete them first (with a reducer, or DELETE in \
              `spacetime sql`), or keep the table [LC0225]"
-        )
+        ))
     });
     texts.take(LISTED_STEPS_MAX).collect()
 }
@@ -301,8 +265,8 @@ fn described(plan: &UpdatePlan, step: &Step, rows: &TableRows) -> Value {
             StepKind::AddView | StepKind::RemoveView | StepKind::UpdateView
         );
         set(if is_view { "view" } else { "table" }, table.into());
-        if let Some(rows) = rows.of(table).filter(|_| touches_rows(step.kind())) {
-            set("rows", rows.into());
+        if let Some(rows) = rows.get(table).filter(|_| touches_rows(step.kind())) {
+            set("rows", (*rows).into());
         }
     }
     if let Step::AddColumns { table } = step {

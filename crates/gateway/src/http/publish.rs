@@ -6,9 +6,8 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::Extension;
-use lightcone_control::{
-    ControlError, DatabaseName, DatabaseRecord, HostType, NameOrIdentity, Registration,
-};
+use lightcone_control::{ControlDb, ControlError, DatabaseName, DatabaseRecord};
+use lightcone_control::{HostType, NameOrIdentity, Registration};
 use lightcone_database::{Policy, ProgramBytes};
 use lightcone_limits::duration::parse_duration;
 use lightcone_node::auth::Caller;
@@ -55,16 +54,14 @@ impl Parameters {
         };
         // A `token` that is no hash is a credential (06 §5.3).
         let migration_token = query.text("token")?.filter(|text| text.starts_with("0x"));
+        let hash = |text| {
+            Hash::from_json_u256(text).ok_or_else(|| wrong(format!("`{text}` is not a hash")))
+        };
         Ok(Parameters {
             host_type: host_type(query)?,
             clear: query.boolean("clear")?.unwrap_or(false),
             breaks_clients: query.word("policy", &policies)?.unwrap_or(false),
-            migration_token: migration_token
-                .map(|text| {
-                    Hash::from_json_u256(text)
-                        .ok_or_else(|| wrong(format!("`{text}` is not a hash")))
-                })
-                .transpose()?,
+            migration_token: migration_token.map(hash).transpose()?,
             num_replicas: query.number("num_replicas")?,
             parent: query.text("parent")?.map(str::to_owned),
             organization: organization.map(str::to_owned),
@@ -127,17 +124,25 @@ pub(super) async fn create(
 ) -> Reply {
     let parameters = Parameters::parse(&query)?;
     if parameters.clear {
-        return Err(Failure::bad_request(
-            "Clear database requires database name or identity",
-        ));
+        let text = "Clear database requires database name or identity";
+        return Err(Failure::bad_request(text));
     }
     // Before the upload: a caller who may not publish takes no memory either.
     creation_guard(&state, &caller, &client)?;
     let upload = request_body.read_program(&state).await?;
     let identity = state.node.authority.mint_anonymous()?.identity;
     let turn = turn_to_load(&state, caller.identity, &client, &upload.program).await?;
-    let by = (caller, client);
-    create_or_update(state, by, parameters, None, (identity, false), upload, turn).await
+    let publish = Publish {
+        state,
+        caller,
+        client,
+        parameters,
+        name: None,
+        identity,
+        is_chosen: false,
+        upload,
+    };
+    publish.run(turn).await
 }
 
 /// PUT `/v1/database/:n`.
@@ -151,19 +156,17 @@ pub(super) async fn publish(
 ) -> Reply {
     let parameters = Parameters::parse(&query)?;
     // Before the upload, so that a caller who may not publish takes no memory; and after it, since much may happen meanwhile.
-    let action = if parameters.clear {
-        Action::Reset
-    } else {
-        Action::Update
+    let action = match parameters.clear {
+        true => Action::Reset,
+        false => Action::Update,
     };
     admit(&state, &path, action, (&caller, &client))?;
     let upload = request_body.read_program(&state).await?;
     let (known, record) = admit(&state, &path, action, (&caller, &client))?;
     if let Some(record) = record.as_ref().filter(|_| parameters.clear) {
         if parameters.parent.is_some() {
-            return Err(Failure::bad_request(
-                "Setting the parent of an existing database is not supported",
-            ));
+            let text = "Setting the parent of an existing database is not supported";
+            return Err(Failure::bad_request(text));
         }
         check_replicas(parameters.num_replicas)?;
         let by = (&caller, &client);
@@ -185,13 +188,11 @@ pub(super) async fn publish(
         (None, NameOrIdentity::Name(name)) => {
             let name = registrable(name.clone())?;
             let identity = state.node.authority.mint_anonymous()?.identity;
-            let (registered, owner) = (name.clone(), caller.identity);
-            match state
-                .control(move |control| {
-                    control.register_name(&registered, (&owner, &owner), &identity)
-                })
-                .await?
-            {
+            let owner = caller.identity;
+            let register = move |control: &ControlDb| {
+                control.register_name(&name, (&owner, &owner), &identity)
+            };
+            match state.node.change_control(register).await? {
                 Registration::Done => identity,
                 Registration::PermissionDenied(name) => {
                     let body = json!({ "PermissionDenied": { "name": name } });
@@ -202,16 +203,17 @@ pub(super) async fn publish(
             }
         }
     };
-    create_or_update(
+    let publish = Publish {
         state,
-        (caller, client),
+        caller,
+        client,
         parameters,
-        path.name().cloned(),
-        (identity, is_chosen),
+        name: path.name().cloned(),
+        identity,
+        is_chosen,
         upload,
-        turn,
-    )
-    .await
+    };
+    publish.run(turn).await
 }
 
 /// The database of a path, as far as there is one, if this caller may publish there. A publish that is refused here takes
@@ -239,142 +241,124 @@ fn admit(
     Ok((known, record))
 }
 
-async fn create_or_update(
+/// A publish that was let in.
+struct Publish {
     state: Arc<Gateway>,
-    (caller, client): (Caller, Client),
+    caller: Caller,
+    client: Client,
     parameters: Parameters,
     name: Option<DatabaseName>,
-    (identity, is_chosen): (Identity, bool),
-    upload: Upload,
-    turn: Turn,
-) -> Reply {
-    parameters.check_ignored(&state)?;
-    let policy = parameters.policy()?;
-    detached(async move {
-        let mut turn = Some(turn);
-        // The database may come or go while a module is loaded, since nothing is locked meanwhile.
-        for _ in 0..RACES_MAX {
-            let program = upload.program.clone();
-            let turn = match turn.take() {
-                Some(turn) => turn,
-                None => {
-                    let record = state.node.control.database(&identity);
-                    let owner = record.map_or(caller.identity, |record| record.owner);
-                    turn_to_load(&state, owner, &client, &program).await?
-                }
-            };
-            if let Some(record) = state.node.control.database(&identity) {
-                check_action(&state, &record, &caller, Action::Update)?;
-                let update = Update {
-                    host_type: parameters.host_type,
-                    policy,
-                    confirmation_timeout: parameters.confirmation_timeout,
-                    program,
-                };
-                update_database(&state, (record, &caller), update, turn).await?;
-                return Ok(success(name.as_ref(), &identity, "updated"));
-            }
-            creation_guard(&state, &caller, &client)?;
-            let new = NewDatabase {
-                identity,
-                is_chosen,
-                name: name.as_ref(),
-                host_type: parameters.host_type,
-                program,
-            };
-            if create_database(&state, &caller, new, turn).await? {
-                return Ok(success(name.as_ref(), &identity, "created"));
-            }
-        }
-        let text = "others publish and delete this database at the same time; try again [LC0123]";
-        Err(Failure::busy_for(1, text))
-    })
-    .await
-}
-
-struct NewDatabase<'a> {
     identity: Identity,
     /// The caller has named it; otherwise the server has made it just now.
     is_chosen: bool,
-    name: Option<&'a DatabaseName>,
-    host_type: HostType,
-    program: ProgramBytes,
+    upload: Upload,
 }
 
-/// False if another request has created it in the meantime. The turn is given back when the module is loaded.
-async fn create_database(
-    state: &Gateway,
-    caller: &Caller,
-    new: NewDatabase<'_>,
-    turn: Turn,
-) -> Result<bool, Failure> {
-    let identity = new.identity;
-    may_create(state, caller, (&identity, new.is_chosen), new.name)?;
-    let record = DatabaseRecord {
-        id: 0,
-        identity,
-        owner: caller.identity,
-        host_type: new.host_type,
-        initial_program: new.program.hash(),
-        replica_id: state.control(|control| control.next_replica_id()).await?,
-    };
-    // Without a lock: this replica is in no list yet.
-    let started = state.node.databases.create(&record, new.program).await?;
-    drop(turn);
-    let _lock = state.node.databases.lock(&identity).await;
-    let allowed = may_create(state, caller, (&identity, new.is_chosen), new.name);
-    if allowed.is_err() || state.node.control.database(&identity).is_some() {
-        state.node.databases.discard(&record, started).await;
-        return allowed.map(|()| false);
+impl Publish {
+    /// Updates the database, or creates it.
+    async fn run(self, turn: Turn) -> Reply {
+        self.parameters.check_ignored(&self.state)?;
+        let policy = self.parameters.policy()?;
+        detached(async move {
+            let (state, caller) = (&*self.state, &self.caller);
+            let done = |op| Ok(success(self.name.as_ref(), &self.identity, op));
+            let mut turn = Some(turn);
+            // The database may come or go while a module is loaded, since nothing is locked meanwhile.
+            for _ in 0..RACES_MAX {
+                let program = self.upload.program.clone();
+                let turn = match turn.take() {
+                    Some(turn) => turn,
+                    None => {
+                        let record = state.node.control.database(&self.identity);
+                        let owner = record.map_or(caller.identity, |record| record.owner);
+                        turn_to_load(state, owner, &self.client, &program).await?
+                    }
+                };
+                if let Some(record) = state.node.control.database(&self.identity) {
+                    check_action(state, &record, caller, Action::Update)?;
+                    let update = Update {
+                        host_type: self.parameters.host_type,
+                        policy,
+                        confirmation_timeout: self.parameters.confirmation_timeout,
+                        program,
+                    };
+                    update_database(state, (record, caller), update, turn).await?;
+                    return done("updated");
+                }
+                creation_guard(state, caller, &self.client)?;
+                if self.create(program, turn).await? {
+                    return done("created");
+                }
+            }
+            let text =
+                "others publish and delete this database at the same time; try again [LC0123]";
+            Err(Failure::busy_for(1, text))
+        })
+        .await
     }
-    let inserted = record.clone();
-    let inserted = state
-        .node
-        .change_control(move |control| control.insert_database(inserted));
-    match inserted.await {
-        Ok(inserted) => {
-            state.node.databases.insert(started);
-            tracing::info!(database = %inserted.identity, owner = %inserted.owner, "database created");
-            Ok(true)
+
+    /// False if another request has created it in the meantime. The turn is given back when the module is loaded.
+    async fn create(&self, program: ProgramBytes, turn: Turn) -> Result<bool, Failure> {
+        let (state, identity) = (&self.state, self.identity);
+        self.may_create()?;
+        let record = DatabaseRecord {
+            id: 0,
+            identity,
+            owner: self.caller.identity,
+            host_type: self.parameters.host_type,
+            initial_program: program.hash(),
+            replica_id: state
+                .node
+                .change_control(|control| control.next_replica_id())
+                .await?,
+        };
+        let databases = &state.node.databases;
+        // Without a lock: this replica is in no list yet.
+        let started = databases.create(&record, program).await?;
+        drop(turn);
+        let _lock = databases.lock(&identity).await;
+        let allowed = self.may_create();
+        if allowed.is_err() || state.node.control.database(&identity).is_some() {
+            databases.discard(&record, started).await;
+            return allowed.map(|()| false);
         }
-        Err(error) => {
-            state.node.databases.give_up(&record, started, &error).await;
-            match error {
-                // A change before this one, which was not known to be made.
-                ControlError::Exists(_) => Ok(false),
-                error => Err(error.into()),
+        let inserted = record.clone();
+        let insert = move |control: &ControlDb| control.insert_database(inserted);
+        match state.node.change_control(insert).await {
+            Ok(inserted) => {
+                databases.insert(started);
+                tracing::info!(database = %inserted.identity, owner = %inserted.owner, "database created");
+                Ok(true)
+            }
+            Err(error) => {
+                databases.give_up(&record, started, &error).await;
+                match error {
+                    // A change before this one, which was not known to be made.
+                    ControlError::Exists(_) => Ok(false),
+                    error => Err(error.into()),
+                }
             }
         }
     }
-}
 
-/// Is this identity the caller's to take, and are all names that lead to it?
-fn may_create(
-    state: &Gateway,
-    caller: &Caller,
-    (identity, is_chosen): (&Identity, bool),
-    name: Option<&DatabaseName>,
-) -> Result<(), Failure> {
-    // Another owner's database may have been here when the upload was let in, and be gone and forgotten by now.
-    if is_chosen {
-        state.node.control.may_choose(identity, &caller.identity)?;
-    }
-    // A name leads to a deleted database, or to one that is still being loaded: it stays its owner's (06 §4.2, hardened).
-    if let Some(name) = state
-        .node
-        .control
-        .name_of_another(identity, &caller.identity)
-    {
-        return Err(ControlError::NameOfAnother(name).into());
-    }
-    if let Some(name) = name {
-        // It may have been given to another database meanwhile.
-        let owner = state.node.control.owner_of_top_level_domain(name.as_str());
-        if owner.is_some_and(|owner| owner != caller.identity) {
-            return Err(ControlError::NameOfAnother(name.as_str().to_owned()).into());
+    /// Is this identity the caller's to take, and are all names that lead to it?
+    fn may_create(&self) -> Result<(), Failure> {
+        let (control, caller) = (&self.state.node.control, &self.caller.identity);
+        // Another owner's database may have been here when the upload was let in, and be gone and forgotten by now.
+        if self.is_chosen {
+            control.may_choose(&self.identity, caller)?;
         }
+        // A name leads to a deleted database, or to one that is still being loaded: it stays its owner's (06 §4.2, hardened).
+        control.check_names(&self.identity, caller)?;
+        if let Some(name) = self.name.as_ref().map(DatabaseName::as_str) {
+            // It may have been given to another database meanwhile.
+            let owner = control.owner_of_top_level_domain(name);
+            if owner.is_some_and(|owner| owner != *caller) {
+                return Err(ControlError::NameOfAnother(name.to_owned()).into());
+            }
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 #[cfg(test)]

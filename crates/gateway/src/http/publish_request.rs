@@ -19,21 +19,16 @@ use crate::reply::{self, Failure};
 const REPLICAS_MAX: u64 = 255;
 
 pub(super) fn host_type(query: &Query) -> Result<HostType, Failure> {
-    Ok(query
-        .word(
-            "host_type",
-            &[("Wasm", HostType::Wasm), ("Js", HostType::Js)],
-        )?
-        .unwrap_or_default())
+    let types = [("Wasm", HostType::Wasm), ("Js", HostType::Js)];
+    Ok(query.word("host_type", &types)?.unwrap_or_default())
 }
 
 pub(super) fn check_replicas(num_replicas: Option<u64>) -> Result<(), Failure> {
-    match num_replicas {
-        Some(n) if n > REPLICAS_MAX => Err(Failure::bad_request(format!(
-            "Replication factor {n} out of bounds"
-        ))),
-        _ => Ok(()),
+    if let Some(n) = num_replicas.filter(|n| *n > REPLICAS_MAX) {
+        let text = format!("Replication factor {n} out of bounds");
+        return Err(Failure::bad_request(text));
     }
+    Ok(())
 }
 
 /// May a caller do this with a database by publishing to it?
@@ -53,12 +48,8 @@ pub(super) fn publish_guard(
     caller: &Caller,
     is_local: bool,
 ) -> Result<(), Failure> {
-    if state
-        .node
-        .config
-        .publish
-        .permits(&caller.identity, is_local)
-    {
+    let publish = &state.node.config.publish;
+    if publish.permits(&caller.identity, is_local) {
         return Ok(());
     }
     let text = format!(
@@ -84,7 +75,9 @@ pub(super) async fn turn_to_load(
     client: &Client,
     program: &ProgramBytes,
 ) -> Result<Turn, Failure> {
-    let bytes = state.publish_bytes(program);
+    // What it may write: the program to the log, and beside it in memory mode, and a new segment.
+    let segment_bytes = state.node.databases.new_segment_bytes();
+    let bytes = (program.len() as u64 * 2).saturating_add(segment_bytes);
     state.publish_turn(publisher(owner, client), bytes).await
 }
 

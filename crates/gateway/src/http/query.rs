@@ -15,24 +15,18 @@ const PARAMETERS_MAX: usize = 256;
 
 impl Query {
     pub(crate) fn parse(query: &str) -> Query {
-        let parameters = form_urlencoded::parse(query.as_bytes()).take(PARAMETERS_MAX);
-        let parameters = parameters
-            .map(|(name, value)| (name.into_owned(), value.into_owned()))
-            .collect();
-        Query { parameters }
+        let parameters = form_urlencoded::parse(query.as_bytes()).into_owned();
+        Query {
+            parameters: parameters.take(PARAMETERS_MAX).collect(),
+        }
     }
 
     pub(crate) fn text(&self, name: &str) -> Result<Option<&str>, Failure> {
-        let mut values = self
-            .parameters
-            .iter()
-            .filter(|(key, _)| key == name)
-            .map(|(_, value)| value.as_str());
-        let first = values.next();
-        if values.next().is_some() {
-            return Err(wrong(format!("duplicate field `{name}`")));
+        let mut found = self.parameters.iter().filter(|(key, _)| key == name);
+        match (found.next(), found.next()) {
+            (_, Some(_)) => Err(wrong(format!("duplicate field `{name}`"))),
+            (first, None) => Ok(first.map(|(_, value)| value.as_str())),
         }
-        Ok(first)
     }
 
     pub(crate) fn boolean(&self, name: &str) -> Result<Option<bool>, Failure> {
@@ -59,18 +53,15 @@ impl Query {
         words: &[(&str, T)],
     ) -> Result<Option<T>, Failure> {
         self.parsed(name, |text| {
-            words
-                .iter()
-                .find(|(word, _)| *word == text)
-                .map(|(_, value)| *value)
-                .ok_or_else(|| {
-                    let list: Vec<_> = words.iter().map(|(word, _)| format!("`{word}`")).collect();
-                    let expected = match list.as_slice() {
-                        [one, other] => format!("{one} or {other}"),
-                        several => format!("one of {}", several.join(", ")),
-                    };
-                    format!("unknown variant `{text}`, expected {expected}")
-                })
+            if let Some((_, value)) = words.iter().find(|(word, _)| *word == text) {
+                return Ok(*value);
+            }
+            let list: Vec<_> = words.iter().map(|(word, _)| format!("`{word}`")).collect();
+            let expected = match list.as_slice() {
+                [one, other] => format!("{one} or {other}"),
+                several => format!("one of {}", several.join(", ")),
+            };
+            Err(format!("unknown variant `{text}`, expected {expected}"))
         })
     }
 
@@ -79,9 +70,8 @@ impl Query {
         name: &str,
         parse: impl FnOnce(&str) -> Result<T, String>,
     ) -> Result<Option<T>, Failure> {
-        self.text(name)?
-            .map(|text| parse(text).map_err(wrong))
-            .transpose()
+        let parsed = self.text(name)?.map(parse).transpose();
+        parsed.map_err(wrong)
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::Extension;
-use lightcone_control::{ControlError, DatabaseRecord, HostType};
+use lightcone_control::{ControlDb, ControlError, DatabaseRecord, HostType};
 use lightcone_database::ProgramBytes;
 use lightcone_node::auth::Caller;
 use lightcone_node::databases::Started;
@@ -57,15 +57,18 @@ pub(super) async fn reset_database(
     program: ProgramBytes,
 ) -> Result<Identity, Failure> {
     let identity = of.identity;
-    let owner = same(resettable(state, caller, &identity)?, of)?.owner;
+    let owner = resettable(state, caller, of)?.owner;
     let turn = turn_to_load(state, owner, client, &program).await?;
     let (state, caller, of) = (state.clone(), caller.clone(), of.clone());
     detached(async move {
-        let old = same(resettable(&state, &caller, &identity)?, &of)?;
+        let old = resettable(&state, &caller, &of)?;
         let new = DatabaseRecord {
             host_type,
             initial_program: program.hash(),
-            replica_id: state.control(|control| control.next_replica_id()).await?,
+            replica_id: state
+                .node
+                .change_control(|control| control.next_replica_id())
+                .await?,
             ..old
         };
         // The old database runs untouched, and unlocked, until the new one is complete.
@@ -87,7 +90,7 @@ async fn replace_replica(
 ) -> Result<(), Failure> {
     let identity = new.identity;
     let _lock = state.node.databases.lock(&identity).await;
-    let old = match resettable(state, caller, &identity).and_then(|old| same(old, &new)) {
+    let old = match resettable(state, caller, &new) {
         Ok(old) => old,
         Err(failure) => {
             state.node.databases.discard(&new, started).await;
@@ -95,10 +98,8 @@ async fn replace_replica(
         }
     };
     let stored = new.clone();
-    let stored = state
-        .node
-        .change_control(move |control| control.reset_database(&stored));
-    if let Err(error) = stored.await {
+    let store = move |control: &ControlDb| control.reset_database(&stored);
+    if let Err(error) = state.node.change_control(store).await {
         if error.is_unknown() {
             state.node.databases.suspend(&identity).await;
         }
@@ -113,15 +114,6 @@ async fn replace_replica(
     Ok(())
 }
 
-/// The database may have been deleted and another one created: with an id, an owner and a program of its own.
-fn same(now: DatabaseRecord, before: &DatabaseRecord) -> Result<DatabaseRecord, Failure> {
-    if now.id == before.id {
-        return Ok(now);
-    }
-    let text = "this database was deleted and created again at the same time; try again [LC0123]";
-    Err(Failure::busy_for(1, text))
-}
-
 fn locked() -> Failure {
     Failure::text(
         StatusCode::FORBIDDEN,
@@ -129,16 +121,22 @@ fn locked() -> Failure {
     )
 }
 
-/// The record of a database that the caller may reset.
+/// The record of a database that the caller may reset, if it is the one that it was before.
 fn resettable(
     state: &Gateway,
     caller: &Caller,
-    identity: &Identity,
+    before: &DatabaseRecord,
 ) -> Result<DatabaseRecord, Failure> {
-    let record = state.node.record_of(identity)?;
+    let record = state.node.record_of(&before.identity)?;
     state.node.check(&record, &caller.identity, Action::Reset)?;
-    if state.node.control.is_locked(identity) {
+    if state.node.control.is_locked(&before.identity) {
         return Err(locked());
+    }
+    // It may have been deleted and another one created: with an id, an owner and a program of its own.
+    if record.id != before.id {
+        let text =
+            "this database was deleted and created again at the same time; try again [LC0123]";
+        return Err(Failure::busy_for(1, text));
     }
     Ok(record)
 }

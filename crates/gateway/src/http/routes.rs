@@ -103,7 +103,7 @@ pub fn router(state: Arc<Gateway>) -> Router {
         })
     };
     let checked = |token: Token| {
-        let layer = from_fn_with_state((state.clone(), token), credentials::layer);
+        let layer = from_fn_with_state((state.clone(), token, ROUTES), credentials::layer);
         of(token).route_layer(layer)
     };
     of(Token::Unread)

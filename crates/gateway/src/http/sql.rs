@@ -1,38 +1,34 @@
 //! SQL over HTTP (06 §5.14).
 
-use std::sync::Arc;
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
-use axum::body::{Body, Bytes};
-use axum::extract::State;
+use axum::body::{Body, Bytes, HttpBody};
 use axum::http::{HeaderValue, StatusCode};
-use axum::Extension;
+use hyper::body::{Frame, SizeHint};
 use lightcone_control::DatabaseRecord;
 use lightcone_database::{HeldBytes, JsonRows, SqlError};
 use lightcone_node::{auth, collaborators};
 use lightcone_types::json::product_type_to_json;
 use lightcone_types::ProductType;
 
-use super::body::RecordAndBody;
+use super::body::WithBody;
 use super::call::{caller_of, EXECUTION_MICROS};
 use super::delivery;
-use super::pieces::PiecesBody;
 use super::query::Query;
 use crate::gateway::Gateway;
 use crate::reply::{self, Failure, Reply};
 
-pub(super) async fn sql(
-    State(state): State<Arc<Gateway>>,
-    query: Query,
-    Extension(caller): Extension<auth::Caller>,
-    RecordAndBody(record, text): RecordAndBody,
-) -> Reply {
+pub(super) async fn sql(query: Query, asked: WithBody) -> Reply {
     let confirmed = query.boolean("confirmed")?.unwrap_or(true);
     let statement = Statement {
-        text: text.text()?.to_owned(),
+        text: asked.body.text()?.to_owned(),
         confirmed,
         write_refusal: None,
     };
-    run(&state, &record, &caller, statement).await
+    run(&asked.state, &asked.record, &asked.caller, statement).await
 }
 
 /// What a caller asks of a database.
@@ -112,4 +108,45 @@ fn show_collaborators(state: &Gateway, record: &DatabaseRecord, caller: &auth::C
     let head = head(&ProductType::new(collaborators::COLUMNS));
     let rows = serde_json::json!(rows);
     Ok(reply::json(format!("{head}{rows}{}", tail(0, [0; 3]))))
+}
+
+/// A body that is there, but not in one piece. It gives its pieces one after the other, so that each can be freed when it is sent. Its
+/// length is known.
+struct PiecesBody {
+    pieces: VecDeque<Bytes>,
+    bytes_left: u64,
+}
+
+impl PiecesBody {
+    fn new(pieces: impl IntoIterator<Item = Bytes>) -> PiecesBody {
+        let pieces: VecDeque<_> = pieces.into_iter().collect();
+        PiecesBody {
+            bytes_left: pieces.iter().map(|piece| piece.len() as u64).sum(),
+            pieces,
+        }
+    }
+}
+
+impl HttpBody for PiecesBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let piece = self.pieces.pop_front();
+        Poll::Ready(piece.map(|piece| {
+            self.bytes_left -= piece.len() as u64;
+            Ok(Frame::data(piece))
+        }))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.pieces.is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.bytes_left)
+    }
 }

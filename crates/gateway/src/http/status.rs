@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{header, HeaderMap, StatusCode};
 use axum::Extension;
 use lightcone_node::metrics::{self, Detail};
 use serde_json::json;
 
+use super::credentials::WithToken;
 use super::path::IdentityPath;
 use super::query::Query;
 use crate::client_address::Client;
@@ -31,11 +32,10 @@ pub(super) async fn health() -> Reply {
 pub(super) async fn metrics(
     State(state): State<Arc<Gateway>>,
     Extension(client): Extension<Client>,
-    headers: axum::http::HeaderMap,
+    headers: HeaderMap,
     query: Query,
 ) -> Reply {
-    let token = state.node.config.metrics.token.as_deref();
-    if !client.is_local && !token.is_some_and(|token| presents(&headers, token)) {
+    if !client.is_local && !presents_token(&headers, &state) {
         let text = "the metrics are for programs on the server's machine; to read them from elsewhere set metrics.listen, or \
                     metrics.token and send it as `Authorization: Bearer` [LC0133]";
         return Err(Failure::text(StatusCode::FORBIDDEN, text));
@@ -44,10 +44,8 @@ pub(super) async fn metrics(
     match query.word("format", &formats)? {
         Some(true) => {
             let node = state.node.clone();
-            let list = state
-                .scrapes
-                .all(move || metrics::all_as_json(&node).to_string());
-            Ok(reply::json(list.await.map_err(stopped)?))
+            let read = move || metrics::all_as_json(&node).to_string();
+            Ok(reply::json(state.scrapes.all(read).await?))
         }
         _ => all_metrics(&state).await,
     }
@@ -57,17 +55,15 @@ pub(super) async fn metrics(
 async fn all_metrics(state: &Arc<Gateway>) -> Reply {
     let node = state.node.clone();
     let read = move || metrics::render(&node, Detail::for_operators(&node.config));
-    let text = state.scrapes.all(read).await;
-    Ok(reply::text(text.map_err(stopped)?))
+    Ok(reply::text(state.scrapes.all(read).await?))
 }
 
-fn stopped(_: tokio::task::JoinError) -> Failure {
-    reply::stopped()
-}
-
-/// The time that this takes says nothing about the token, apart from its length.
-fn presents(headers: &axum::http::HeaderMap, token: &str) -> bool {
-    let presented = headers.get(axum::http::header::AUTHORIZATION);
+/// Is `metrics.token` presented? The time that this takes says nothing about the token, apart from its length.
+fn presents_token(headers: &HeaderMap, state: &Gateway) -> bool {
+    let Some(token) = &state.node.config.metrics.token else {
+        return false;
+    };
+    let presented = headers.get(header::AUTHORIZATION);
     let presented = presented
         .and_then(|value| value.as_bytes().split_first_chunk::<7>())
         .filter(|(scheme, _)| scheme.eq_ignore_ascii_case(b"bearer "))
@@ -78,18 +74,13 @@ fn presents(headers: &axum::http::HeaderMap, token: &str) -> bool {
 
 /// The metrics for every reader, on the listener `metrics.listen`: without names unless the operator says otherwise, or the reader has
 /// the token.
-pub(super) async fn open_metrics(
-    State(state): State<Arc<Gateway>>,
-    headers: axum::http::HeaderMap,
-) -> Reply {
-    let token = state.node.config.metrics.token.as_deref();
-    if token.is_some_and(|token| presents(&headers, token)) {
+pub(super) async fn open_metrics(State(state): State<Arc<Gateway>>, headers: HeaderMap) -> Reply {
+    if presents_token(&headers, &state) {
         return all_metrics(&state).await;
     }
     let node = state.node.clone();
     let make = move || metrics::render(&node, Detail::for_all(&node.config));
-    let text = state.scrapes.open_text(make).await;
-    Ok(reply::text(text.map_err(stopped)?))
+    Ok(reply::text(state.scrapes.open_text(make).await?))
 }
 
 pub(super) async fn prometheus_discovery() -> Reply {
@@ -101,23 +92,12 @@ pub(super) async fn energy(IdentityPath(_): IdentityPath) -> Reply {
     Ok(reply::json(r#"{"balance":"0"}"#))
 }
 
-pub(super) async fn set_energy(
-    State(state): State<Arc<Gateway>>,
-    headers: axum::http::HeaderMap,
-    uri: axum::http::Uri,
-) -> Reply {
-    super::credentials::require(&state, &headers, &uri).await?;
+pub(super) async fn set_energy(_: WithToken) -> Reply {
     Err(Failure::empty(StatusCode::UNAUTHORIZED))
 }
 
 /// Stricter than the reference, where every caller may credit himself (06 §8).
-pub(super) async fn add_energy(
-    State(state): State<Arc<Gateway>>,
-    headers: axum::http::HeaderMap,
-    uri: axum::http::Uri,
-    query: Query,
-) -> Reply {
-    super::credentials::require(&state, &headers, &uri).await?;
+pub(super) async fn add_energy(_: WithToken, query: Query) -> Reply {
     match query.text("amount")? {
         Some(amount) if amount.parse::<u128>().is_err() => {
             Err(Failure::empty(StatusCode::BAD_REQUEST))

@@ -43,35 +43,35 @@ pub(super) async fn update_database(
     let lock = state.node.databases.lock_updates(&record.identity).await;
     let record = state.node.record_of(&record.identity)?;
     // He may have lost his role while his module was loaded.
-    state
-        .node
-        .check(&record, &caller.identity, Action::Update)?;
+    let by = &caller.identity;
+    state.node.check(&record, by, Action::Update)?;
     let running = state.node.databases.get(&record).await?;
     if running.handle.program_hash() == new_hash {
         return Ok(());
     }
     let begun = begin_to_replace(&record, &running, &update, prepared).await?;
-    let (backfill, answer) = match begun {
-        Replaced::Now(answer) => (None, answer),
-        Replaced::Later(end) => (Some(end), Ok(())),
-    };
-    let _lock = match backfill {
-        None => lock,
-        Some(end) => {
+    let (_lock, answer) = match begun {
+        Replaced::Now(answer) => (lock, answer),
+        Replaced::Later(end) => {
             // It may take hours, in which others may look what a publish would do, or delete the database.
             drop((lock, running));
             end.wait().await.map_err(failure)?;
             let lock = state.node.databases.lock_updates(&record.identity).await;
-            let current = state.node.control.database(&record.identity);
-            if current.is_none_or(|current| current.replica_id != record.replica_id) {
+            if !is_current(state, &record) {
                 // It was deleted or cleared since.
-                return answer;
+                return Ok(());
             }
-            lock
+            (lock, Ok(()))
         }
     };
     note_program(state, record, update).await?;
     answer
+}
+
+/// Has the database still this replica?
+fn is_current(state: &Gateway, record: &DatabaseRecord) -> bool {
+    let current = state.node.control.database(&record.identity);
+    current.is_some_and(|current| current.replica_id == record.replica_id)
 }
 
 /// How far an update is.
@@ -126,29 +126,20 @@ async fn begin_to_replace(
         let text = "Database update failed: timeout waiting for transaction confirmation";
         Failure::text(StatusCode::GATEWAY_TIMEOUT, text)
     };
-    match confirmation {
-        Confirmation::Ended {
-            outcome: Ok(Begun::Ended),
-            ..
-        } => Ok(Replaced::Now(Ok(()))),
-        Confirmation::Ended {
-            outcome: Ok(Begun::Backfill(end)),
-            ..
-        } => Ok(Replaced::Later(end)),
-        Confirmation::NotDurable => Ok(Replaced::Now(Err(late()))),
-        Confirmation::NotBegun => Err(late()),
-        Confirmation::Ended {
-            outcome: Err(error @ (UpdateError::Database(_) | UpdateError::Cancelled)),
-            in_place: true,
-        } => {
+    let (outcome, in_place) = match confirmation {
+        Confirmation::Ended { outcome, in_place } => (outcome, in_place),
+        Confirmation::NotDurable => return Ok(Replaced::Now(Err(late()))),
+        Confirmation::NotBegun => return Err(late()),
+    };
+    match outcome {
+        Ok(Begun::Ended) => Ok(Replaced::Now(Ok(()))),
+        Ok(Begun::Backfill(end)) => Ok(Replaced::Later(end)),
+        Err(error @ (UpdateError::Database(_) | UpdateError::Cancelled)) if in_place => {
             tracing::error!(database = %record.identity, ?error, "an update did not become durable");
             let text = "Database update failed: database crashed while waiting for transaction confirmation";
-            Err(Failure::text(StatusCode::SERVICE_UNAVAILABLE, text))
+            Err(Failure::busy(text))
         }
-        Confirmation::Ended {
-            outcome: Err(error),
-            ..
-        } => Err(failure(error)),
+        Err(error) => Err(failure(error)),
     }
 }
 
@@ -159,20 +150,17 @@ async fn note_program(
     update: Update,
 ) -> Result<(), Failure> {
     // Also of an update that is not durable yet: it is what runs now.
-    state
-        .node
-        .databases
-        .keep_program(&record, update.program)
-        .await;
+    let databases = &state.node.databases;
+    databases.keep_program(&record, update.program).await;
     if record.host_type != update.host_type {
         // Against a deletion or a reset in this moment.
-        let _lock = state.node.databases.lock(&record.identity).await;
-        let current = state.node.control.database(&record.identity);
-        if current.is_some_and(|current| current.replica_id == record.replica_id) {
+        let _lock = databases.lock(&record.identity).await;
+        if is_current(state, &record) {
             record.host_type = update.host_type;
-            state
-                .control(move |control| control.update_database(&record))
-                .await?;
+            let noted = state
+                .node
+                .change_control(move |control| control.update_database(&record));
+            noted.await?;
         }
     }
     Ok(())

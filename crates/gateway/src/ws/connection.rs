@@ -7,16 +7,15 @@ use std::sync::Arc;
 
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
+use hyper_util::server::conn::auto::upgrade::downcast;
 use lightcone_control::DatabaseRecord;
-use lightcone_database::{ConnectError, ConnectRequest, Rights};
+use lightcone_database::{ConnectError, ConnectRequest};
 use lightcone_limits::CompressionChoice;
-use lightcone_node::auth::Caller;
 use lightcone_node::config::Config;
 use lightcone_node::databases::Running;
 use lightcone_node::metrics::{add, DatabaseCounters, Gauge, SizesSeen};
 use lightcone_node::network::ConnectionSlot;
-use lightcone_types::ConnectionId;
-use lightcone_wire::{Compression, CompressionPolicy, Protocol};
+use lightcone_wire::{Compression, CompressionPolicy};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
@@ -32,13 +31,9 @@ use crate::pace::Pace;
 
 /// An accepted client.
 pub(super) struct Client {
-    pub caller: Caller,
+    pub request: ConnectRequest,
     pub record: DatabaseRecord,
-    pub rights: Rights,
-    pub connection_id: ConnectionId,
-    pub protocol: Protocol,
     pub compression: Compression,
-    pub confirmed: bool,
     pub running: Running,
     /// Counts the connection as long as it is open.
     pub slot: ConnectionSlot,
@@ -57,42 +52,31 @@ async fn say_close(stream: &mut TcpStream, reason: String) -> std::io::Result<()
 
 /// Waits for the upgrade, connects to the database and serves the client to its end.
 pub(super) async fn serve(state: Arc<Gateway>, client: Client, upgrade: OnUpgrade) {
-    let Ok(Ok(upgraded)) =
-        tokio::time::timeout(state.node.config.limits.header_timeout, upgrade).await
-    else {
+    let header_timeout = state.node.config.limits.header_timeout;
+    let Ok(Ok(upgraded)) = tokio::time::timeout(header_timeout, upgrade).await else {
         return;
     };
-    let Ok(parts) =
-        hyper_util::server::conn::auto::upgrade::downcast::<TokioIo<StallGuard>>(upgraded)
-    else {
+    let Ok(parts) = downcast::<TokioIo<StallGuard>>(upgraded) else {
         tracing::error!("an upgraded connection is not a TCP stream");
         return;
     };
     let (mut stream, received) = (parts.io.into_inner().into_inner(), parts.read_buf);
     let Client {
-        running, mut slot, ..
+        request,
+        running,
+        mut slot,
+        ..
     } = client;
-    let request = ConnectRequest {
-        identity: client.caller.identity,
-        rights: client.rights,
-        connection_id: client.connection_id,
-        jwt_payload: client.caller.jwt_payload,
-        confirmed: client.confirmed,
-        protocol: client.protocol,
-        token: client.caller.token,
-    };
-    let (counters, connected) = (
-        running.counters.clone(),
-        running.handle.connect(request).await,
-    );
+    let (identity, rights, protocol) = (request.identity, request.rights, request.protocol);
+    let counters = running.counters.clone();
+    let connected = running.handle.connect(request).await;
     drop(running);
     let connection = match connected {
         Ok(connection) => connection,
         Err(error) => return refuse(&state, &counters, &mut stream, error).await,
     };
     // Taking rights away ends open connections; this one may have been opened in that moment.
-    let identity = client.caller.identity;
-    if state.node.rights(&client.record, &identity) < client.rights {
+    if state.node.rights(&client.record, &identity) < rights {
         return;
     }
     add(&counters.clients_spawned, 1);
@@ -107,14 +91,14 @@ pub(super) async fn serve(state: Arc<Gateway>, client: Client, upgrade: OnUpgrad
         sender: connection.sender,
         signals: &signals,
         counters: &counters,
-        protocol: client.protocol,
+        protocol,
     };
     let writer = Writer {
         stream: write_half,
         outgoing: connection.outgoing,
         signals: signals.clone(),
         counters: counters.clone(),
-        protocol: client.protocol,
+        protocol,
         asked: client.compression,
         policy: compression_policy(state.node.config.websocket.compression),
         stall_timeout: state.node.config.websocket.idle_timeout,
@@ -131,10 +115,8 @@ pub(super) async fn serve(state: Arc<Gateway>, client: Client, upgrade: OnUpgrad
             _ = slot.stopped() => {}
         }
     };
-    count_end(
-        &counters,
-        run(&state.node.config, &signals, reader, &writer, stopped).await,
-    );
+    let end = run(&state.node.config, &signals, reader, &writer, stopped).await;
+    count_end(&counters, end);
 }
 
 /// How the server's choice changes what a client asked for.
@@ -198,17 +180,13 @@ async fn run(
 }
 
 fn count_end(counters: &DatabaseCounters, end: ConnectionEnd) {
+    let of = counters;
     let (ended, cause) = match end {
-        ConnectionEnd::CloseReceived => {
-            (&counters.clients_closed, &counters.disconnects_client_close)
-        }
-        ConnectionEnd::CloseSent => (&counters.clients_closed, &counters.disconnects_server_close),
-        ConnectionEnd::Idle => (
-            &counters.clients_idle_timed_out,
-            &counters.disconnects_error,
-        ),
+        ConnectionEnd::CloseReceived => (&of.clients_closed, &of.disconnects_client_close),
+        ConnectionEnd::CloseSent => (&of.clients_closed, &of.disconnects_server_close),
+        ConnectionEnd::Idle => (&of.clients_idle_timed_out, &of.disconnects_error),
         ConnectionEnd::Gone | ConnectionEnd::Dropped => {
-            (&counters.clients_aborted, &counters.disconnects_error)
+            (&of.clients_aborted, &of.disconnects_error)
         }
     };
     add(ended, 1);

@@ -8,7 +8,7 @@ use bytes::{Buf as _, Bytes, BytesMut};
 /// Longest payload of a control frame.
 const CONTROL_BYTES_MAX: usize = 125;
 
-const CONTINUATION: u8 = 0;
+pub(super) const CONTINUATION: u8 = 0;
 const TEXT: u8 = 1;
 pub(super) const BINARY: u8 = 2;
 const CLOSE: u8 = 8;
@@ -81,7 +81,11 @@ impl FrameReader {
 
     /// Bytes of messages that are not complete yet.
     pub fn pending_bytes(&self) -> usize {
-        self.buffer.len() + self.partial.as_ref().map_or(0, |(_, data)| data.len())
+        self.buffer.len() + self.partial_bytes()
+    }
+
+    fn partial_bytes(&self) -> usize {
+        self.partial.as_ref().map_or(0, |(_, data)| data.len())
     }
 
     /// The next complete message or control frame, or `None` until more bytes are there.
@@ -99,32 +103,22 @@ impl FrameReader {
             if header.opcode >= CLOSE {
                 return control(header.opcode, payload).map(Some);
             }
-            let message = match self.partial.take() {
-                None if header.fin => Some((header.opcode, payload)),
-                None => {
-                    self.partial = Some((header.opcode, payload));
-                    None
-                }
+            let (opcode, data) = match self.partial.take() {
+                None => (header.opcode, payload),
                 Some((opcode, mut data)) => {
                     data.extend_from_slice(&payload);
-                    if header.fin {
-                        Some((opcode, data))
-                    } else {
-                        self.partial = Some((opcode, data));
-                        None
-                    }
+                    (opcode, data)
                 }
             };
-            match message {
-                Some((TEXT, text)) => {
-                    return match std::str::from_utf8(&text) {
-                        Ok(_) => Ok(Some(Event::Text)),
-                        Err(_) => Err(FrameError::Utf8),
-                    }
-                }
-                Some((_, data)) => return Ok(Some(Event::Binary(data.freeze()))),
-                None => {}
+            if !header.fin {
+                self.partial = Some((opcode, data));
+                continue;
             }
+            return match opcode {
+                TEXT if std::str::from_utf8(&data).is_err() => Err(FrameError::Utf8),
+                TEXT => Ok(Some(Event::Text)),
+                _ => Ok(Some(Event::Binary(data.freeze()))),
+            };
         }
     }
 
@@ -167,8 +161,8 @@ impl FrameReader {
                 if (opcode == CONTINUATION) != self.partial.is_some() {
                     return Err(FrameError::Fragmentation);
                 }
-                let before = self.partial.as_ref().map_or(0, |(_, data)| data.len());
-                if payload_bytes > self.message_bytes_max.saturating_sub(before) {
+                let left = self.message_bytes_max.saturating_sub(self.partial_bytes());
+                if payload_bytes > left {
                     return Err(FrameError::TooLong);
                 }
             }
@@ -192,19 +186,17 @@ fn control(opcode: u8, payload: BytesMut) -> Result<Event, FrameError> {
         PING => Ok(Event::Ping(payload.freeze())),
         PONG => Ok(Event::Pong),
         _ => {
-            let valid = match payload.len() {
-                0 => true,
-                1 => false,
-                _ => {
-                    let code = u16::from_be_bytes([payload[0], payload[1]]);
-                    let code_ok = matches!(code, 1000..=1003 | 1007..=1014 | 3000..=4999);
-                    code_ok && std::str::from_utf8(&payload[2..]).is_ok()
+            let is_valid = match payload.split_first_chunk::<2>() {
+                None => payload.is_empty(),
+                Some((code, reason)) => {
+                    let code = u16::from_be_bytes(*code);
+                    matches!(code, 1000..=1003 | 1007..=1014 | 3000..=4999)
+                        && std::str::from_utf8(reason).is_ok()
                 }
             };
-            if valid {
-                Ok(Event::Close(payload.freeze()))
-            } else {
-                Err(FrameError::Close)
+            match is_valid {
+                true => Ok(Event::Close(payload.freeze())),
+                false => Err(FrameError::Close),
             }
         }
     }
@@ -212,9 +204,8 @@ fn control(opcode: u8, payload: BytesMut) -> Result<Event, FrameError> {
 
 /// Eight bytes at a time; the compiler widens it further.
 fn unmask(payload: &mut [u8], mask: [u8; 4]) {
-    let wide = u64::from_ne_bytes([
-        mask[0], mask[1], mask[2], mask[3], mask[0], mask[1], mask[2], mask[3],
-    ]);
+    let narrow = u64::from(u32::from_ne_bytes(mask));
+    let wide = narrow << 32 | narrow;
     let (words, tail) = payload.as_chunks_mut::<8>();
     for word in words {
         *word = (u64::from_ne_bytes(*word) ^ wide).to_ne_bytes();
@@ -238,25 +229,11 @@ pub(super) fn put_header(out: &mut Vec<u8>, fin: bool, opcode: u8, payload_bytes
     }
 }
 
-/// Appends the header of fragment `index` of a message; see [`put_header`].
-pub(super) fn put_fragment_header(
-    out: &mut Vec<u8>,
-    index: usize,
-    last: bool,
-    payload_bytes: usize,
-) {
-    put_header(
-        out,
-        last,
-        if index == 0 { BINARY } else { CONTINUATION },
-        payload_bytes,
-    );
-}
-
 /// Appends a control frame.
 pub(super) fn put_control(out: &mut Vec<u8>, opcode: u8, payload: &[u8]) {
-    put_header(out, true, opcode, payload.len().min(CONTROL_BYTES_MAX));
-    out.extend_from_slice(&payload[..payload.len().min(CONTROL_BYTES_MAX)]);
+    let payload = &payload[..payload.len().min(CONTROL_BYTES_MAX)];
+    put_header(out, true, opcode, payload.len());
+    out.extend_from_slice(payload);
 }
 
 /// Appends a Close frame; the reason is shortened to what fits.
@@ -265,10 +242,8 @@ pub(super) fn put_close(out: &mut Vec<u8>, payload: &ClosePayload) {
         ClosePayload::Echo(bytes) => put_control(out, CLOSE, bytes),
         ClosePayload::Reason(code, reason) => {
             let reason = lightcone_wire::payload::close_reason(reason);
-            let mut bytes = Vec::with_capacity(2 + reason.len());
-            bytes.extend_from_slice(&code.to_be_bytes());
-            bytes.extend_from_slice(reason.as_bytes());
-            put_control(out, CLOSE, &bytes);
+            let payload = [code.to_be_bytes().as_slice(), reason.as_bytes()].concat();
+            put_control(out, CLOSE, &payload);
         }
     }
 }

@@ -9,11 +9,11 @@ mod writer;
 
 use std::sync::Arc;
 
-use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{header, HeaderMap, HeaderValue, StatusCode};
 use axum::Extension;
 use base64::Engine as _;
+use lightcone_database::ConnectRequest;
 use lightcone_node::auth::Caller;
 use lightcone_node::network::{timed, ConnectionSlot};
 use lightcone_types::ConnectionId;
@@ -22,7 +22,10 @@ use sha1::Digest as _;
 
 use crate::gateway::Gateway;
 use crate::http::{wrong_query, DatabasePath, Query};
-use crate::reply::{Failure, Reply};
+use crate::reply::{self, Failure, Reply};
+
+const UPGRADE: HeaderValue = HeaderValue::from_static("upgrade");
+const WEBSOCKET: HeaderValue = HeaderValue::from_static("websocket");
 
 /// The parameters of a subscribe request (05 §2.2).
 struct Parameters {
@@ -62,9 +65,8 @@ pub(crate) async fn subscribe(
     let accept = check_upgrade(request.headers())?;
     let connection_id = match parameters.connection_id {
         Some(id) if id.is_zero() => {
-            return Err(Failure::bad_request(
-                "Invalid connection ID: the all-zeros ConnectionId is reserved.",
-            ))
+            let text = "Invalid connection ID: the all-zeros ConnectionId is reserved.";
+            return Err(Failure::bad_request(text));
         }
         Some(id) => id,
         None => random_connection_id(),
@@ -76,30 +78,32 @@ pub(crate) async fn subscribe(
     let running = state.node.databases.get(&record).await?;
 
     let upgrade = hyper::upgrade::on(&mut request);
-    let client = connection::Client {
+    let request = ConnectRequest {
+        identity: caller.identity,
         rights: state.node.rights(&record, &caller.identity),
-        record,
-        caller,
         connection_id,
-        protocol,
-        compression: parameters.compression,
+        jwt_payload: caller.jwt_payload,
         confirmed: parameters.confirmed,
+        protocol,
+        token: caller.token,
+    };
+    let client = connection::Client {
+        request,
+        record,
+        compression: parameters.compression,
         running,
         slot,
     };
     let polls = state.node.counters.polls.clone();
     tokio::spawn(timed(polls, connection::serve(state, client, upgrade)));
 
-    let mut response = axum::response::Response::new(Body::empty());
-    *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    let mut response = reply::empty(StatusCode::SWITCHING_PROTOCOLS);
     let headers = response.headers_mut();
-    headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
-    headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+    headers.insert(header::CONNECTION, UPGRADE);
+    headers.insert(header::UPGRADE, WEBSOCKET);
     headers.insert(header::SEC_WEBSOCKET_ACCEPT, accept);
-    headers.insert(
-        header::SEC_WEBSOCKET_PROTOCOL,
-        HeaderValue::from_static(protocol.token()),
-    );
+    let protocol = HeaderValue::from_static(protocol.token());
+    headers.insert(header::SEC_WEBSOCKET_PROTOCOL, protocol);
     Ok(response)
 }
 
@@ -115,39 +119,26 @@ fn random_connection_id() -> ConnectionId {
 /// Checks the upgrade headers and answers the value of `Sec-WebSocket-Accept`.
 fn check_upgrade(headers: &HeaderMap) -> Result<HeaderValue, Failure> {
     let has_token = |name, token: &str| {
-        let mut values = headers
-            .get_all(name)
-            .iter()
-            .filter_map(|value| value.to_str().ok());
-        values.any(|value: &str| {
-            value
-                .split(',')
-                .any(|part| part.trim().eq_ignore_ascii_case(token))
-        })
+        let values = headers.get_all(name).iter();
+        let values = values.filter_map(|value| value.to_str().ok());
+        let mut parts = values.flat_map(|value| value.split(','));
+        parts.any(|part| part.trim().eq_ignore_ascii_case(token))
     };
     if !has_token(header::CONNECTION, "upgrade") || !has_token(header::UPGRADE, "websocket") {
-        let failure = Failure::text(
-            StatusCode::UPGRADE_REQUIRED,
-            "This service requires use of the websocket protocol",
-        );
-        return Err(failure
-            .with_header(header::CONNECTION, HeaderValue::from_static("upgrade"))
-            .with_header(header::UPGRADE, HeaderValue::from_static("websocket")));
+        let text = "This service requires use of the websocket protocol";
+        return Err(Failure::text(StatusCode::UPGRADE_REQUIRED, text)
+            .with_header(header::CONNECTION, UPGRADE)
+            .with_header(header::UPGRADE, WEBSOCKET));
     }
-    if headers
-        .get(header::SEC_WEBSOCKET_VERSION)
-        .map(HeaderValue::as_bytes)
-        != Some(b"13")
-    {
-        return Err(Failure::bad_request(
-            "`Sec-WebSocket-Version` header did not include '13'",
-        ));
+    let version = headers.get(header::SEC_WEBSOCKET_VERSION);
+    if version.is_none_or(|version| version != "13") {
+        let text = "`Sec-WebSocket-Version` header did not include '13'";
+        return Err(Failure::bad_request(text));
     }
-    let key = headers
-        .get(header::SEC_WEBSOCKET_KEY)
-        .ok_or_else(|| Failure::bad_request("`Sec-WebSocket-Key` header missing"))?;
-    HeaderValue::from_str(&accept_value(key.as_bytes()))
-        .map_err(|error| wrong_query(error.to_string()))
+    let key = headers.get(header::SEC_WEBSOCKET_KEY);
+    let key = key.ok_or_else(|| Failure::bad_request("`Sec-WebSocket-Key` header missing"))?;
+    let accept = HeaderValue::from_str(&accept_value(key.as_bytes()));
+    accept.map_err(|error| wrong_query(error.to_string()))
 }
 
 /// RFC 6455 §4.2.2.

@@ -5,6 +5,7 @@
 //! anything, so that they cost no turn of the connection's task. All else is done by that task: what does not fit into the socket, what
 //! takes long to compress, what is still being made, control frames and the end.
 
+use std::borrow::Cow;
 use std::io::IoSlice;
 use std::ops::Range;
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -73,23 +74,25 @@ pub(super) struct SharedWriter {
     cut: CutSignal,
 }
 
-/// What a drain of the queue ended with.
-enum Then {
-    Continue,
+/// What ends a connection from the queue.
+enum End {
     Close(ClosePayload),
     Drop,
 }
 
 impl Outlet for SharedWriter {
     fn deliver(&self) {
-        if !self.deliver_by(self.writer.lock(), Writer::courier_bytes_max) {
+        let bytes_max = [COURIER_BYTES_MAX, COURIER_COMPRESSED_BYTES_MAX];
+        if !self.deliver_by(self.writer.lock(), bytes_max) {
             self.signals.wake_writer.notify_one();
         }
     }
 
     fn deliver_at_once(&self) -> bool {
+        // Nothing of it is compressed.
+        let bytes_max = [BYTES_AT_ONCE_MAX, COMPRESS_ABOVE_BYTES];
         match self.writer.try_lock() {
-            Some(writer) => self.deliver_by(writer, Writer::bytes_max_at_once),
+            Some(writer) => self.deliver_by(writer, bytes_max),
             None => false,
         }
     }
@@ -110,17 +113,21 @@ impl SharedWriter {
         shared
     }
 
-    /// Takes so many bytes to the socket. False: there is more. A panic costs the connection, not the thread, which serves others too.
+    /// Takes so many bytes to the socket, or the second number of a client who asks for compression. False: there is more. A panic
+    /// costs the connection, not the thread, which serves others too.
     fn deliver_by(
         &self,
         mut writer: MutexGuard<'_, Option<Writer>>,
-        bytes_max: fn(&Writer) -> usize,
+        [plain_bytes_max, compressed_bytes_max]: [usize; 2],
     ) -> bool {
         // If it is taken, the connection's task looks at the queue before it gives it back.
         let Some(holder) = writer.as_mut() else {
             return true;
         };
-        let bytes_max = bytes_max(holder);
+        let bytes_max = match holder.policy.choose(holder.asked, plain_bytes_max) {
+            Compression::None => plain_bytes_max,
+            _ => compressed_bytes_max,
+        };
         let delivered = catch_unwind(AssertUnwindSafe(|| holder.deliver(bytes_max)));
         delivered.unwrap_or_else(|_| {
             *writer = None;
@@ -154,22 +161,6 @@ impl SharedWriter {
 }
 
 impl Writer {
-    /// What a courier takes to the socket.
-    fn courier_bytes_max(&self) -> usize {
-        match self.policy.choose(self.asked, COURIER_BYTES_MAX) {
-            Compression::None => COURIER_BYTES_MAX,
-            _ => COURIER_COMPRESSED_BYTES_MAX,
-        }
-    }
-
-    /// What another thread takes there in place of waking a courier. Nothing of it is compressed.
-    fn bytes_max_at_once(&self) -> usize {
-        match self.policy.choose(self.asked, BYTES_AT_ONCE_MAX) {
-            Compression::None => BYTES_AT_ONCE_MAX,
-            _ => COMPRESS_ABOVE_BYTES,
-        }
-    }
-
     /// Takes small messages to the socket without waiting. False: there is more, for others.
     fn deliver(&mut self, mut bytes_left: usize) -> bool {
         if !self.out.is_empty() {
@@ -246,7 +237,7 @@ impl Writer {
         loop {
             // What a courier has left.
             self.flush(&[]).await?;
-            let first = match self.outgoing.try_recv() {
+            let mut next = match self.outgoing.try_recv() {
                 Some(item) => Some(Some(item)),
                 None if self.outgoing.has_more() => tokio::select! {
                     biased;
@@ -255,37 +246,31 @@ impl Writer {
                 },
                 None => None,
             };
-            let mut then = Then::Continue;
-            let is_last = first.is_none();
-            if let Some(item) = first {
-                let mut queue = Queue::default();
-                then = queue.take(item);
-                while matches!(then, Then::Continue) && !queue.is_full() {
+            let is_last = next.is_none();
+            let (mut queue, mut end) = (Queue::default(), None);
+            while let Some(item) = next.take() {
+                end = queue.take(item);
+                if end.is_none() && !queue.is_full() {
                     // Whether nothing is there or the connection is over, the next `recv` will tell.
-                    let Some(item) = self.outgoing.try_recv() else {
-                        break;
-                    };
-                    then = queue.take(Some(item));
-                }
-                for batch in queue.batches {
-                    self.send_batch(batch).await?;
+                    next = self.outgoing.try_recv().map(Some);
                 }
             }
-            let closed = self.put_control_frames();
+            for batch in queue.batches {
+                self.send_batch(batch).await?;
+            }
+            let close = self.put_pings();
+            if let Some(payload) = &close {
+                frame::put_close(&mut self.out, payload);
+            }
             self.flush(&[]).await?;
-            if closed {
+            if close.is_some() {
                 return Err(ConnectionEnd::CloseSent);
             }
-            match then {
-                Then::Continue => {}
-                Then::Drop => return Err(ConnectionEnd::Dropped),
-                Then::Close(payload) => {
-                    self.signals.close(payload);
-                    continue;
-                }
-            }
-            if is_last && !self.outgoing.has_more() {
-                return Ok(());
+            match end {
+                Some(End::Close(payload)) => self.signals.close(payload),
+                Some(End::Drop) => return Err(ConnectionEnd::Dropped),
+                None if is_last && !self.outgoing.has_more() => return Ok(()),
+                None => {}
             }
         }
     }
@@ -334,13 +319,13 @@ impl Writer {
         let compressing = tokio::task::spawn_blocking(move || {
             let _turn = turn;
             match Payload::of(&held.bytes, part, compression) {
-                Payload::Compressed(payload) => Some(payload),
+                Payload::Compressed(Cow::Owned(payload)) => Some(payload),
                 // It stays with the body.
-                Payload::Plain(_) | Payload::Shared(_) => None,
+                _ => None,
             }
         });
         match compressing.await {
-            Ok(Some(payload)) => Ok(Payload::Compressed(payload)),
+            Ok(Some(payload)) => Ok(Payload::Compressed(Cow::Owned(payload))),
             Ok(None) => Ok(Payload::of(&batch.bytes, range, compression)),
             // The server ends.
             Err(_) => Err(ConnectionEnd::Dropped),
@@ -360,13 +345,18 @@ impl Writer {
         let fragments = body.len().div_ceil(FRAGMENT_BYTES);
         for (index, fragment) in body.chunks(FRAGMENT_BYTES).enumerate() {
             let last = index + 1 == fragments;
-            let tag = if index == 0 { tag } else { &[] };
-            frame::put_fragment_header(&mut self.out, index, last, tag.len() + fragment.len());
+            let (opcode, tag) = match index {
+                0 => (frame::BINARY, tag),
+                _ => (frame::CONTINUATION, &[][..]),
+            };
+            frame::put_header(&mut self.out, last, opcode, tag.len() + fragment.len());
             self.out.extend_from_slice(tag);
             self.flush(fragment).await?;
             // Control frames may stand between fragments, a Close may not.
             if !last {
-                self.put_pings();
+                if let Some(payload) = self.put_pings() {
+                    self.signals.close(payload);
+                }
             }
         }
         Ok(())
@@ -384,7 +374,8 @@ impl Writer {
         self.out.extend_from_slice(tag);
     }
 
-    fn put_pings(&mut self) {
+    /// Puts all control frames but a Close, which it gives back.
+    fn put_pings(&mut self) -> Option<ClosePayload> {
         let control = self.signals.take_control();
         if let Some(payload) = &control.pong {
             frame::put_control(&mut self.out, frame::PONG, payload);
@@ -392,21 +383,7 @@ impl Writer {
         if control.ping {
             frame::put_control(&mut self.out, frame::PING, &[]);
         }
-        if let Some(payload) = control.close {
-            self.signals.close(payload);
-        }
-    }
-
-    /// True when a Close was among them.
-    fn put_control_frames(&mut self) -> bool {
-        self.put_pings();
-        match self.signals.take_control().close {
-            Some(payload) => {
-                frame::put_close(&mut self.out, &payload);
-                true
-            }
-            None => false,
-        }
+        control.close
     }
 
     fn try_write_from(&self, written: usize, tail: &[u8]) -> std::io::Result<usize> {
@@ -450,32 +427,27 @@ impl Writer {
     }
 }
 
-/// A compressed payload with its tag.
-fn compress(body: &[u8], compression: Compression) -> Vec<u8> {
-    let mut payload = Vec::new();
-    encode_payload(&mut payload, body, compression);
-    payload
-}
-
 /// What a message is sent as.
 enum Payload<'b> {
     Plain(&'b [u8]),
-    /// With the tag.
-    Compressed(Vec<u8>),
-    /// The same, for all who get it.
-    Shared(&'b [u8]),
+    /// With the tag. Borrowed: for all who get it.
+    Compressed(Cow<'b, [u8]>),
 }
 
 impl<'b> Payload<'b> {
     fn of(bytes: &'b Body, range: Range<usize>, compression: Compression) -> Payload<'b> {
-        let body = &bytes[range];
+        let compress = |body: &[u8]| {
+            let mut payload = Vec::new();
+            encode_payload(&mut payload, body, compression);
+            payload
+        };
         match (compression, bytes) {
-            (Compression::None, _) => Payload::Plain(body),
+            (Compression::None, _) => Payload::Plain(&bytes[range]),
             // It is one message.
             (_, Body::Shared(shared)) => {
-                Payload::Shared(shared.compressed(compression, |body| compress(body, compression)))
+                Payload::Compressed(shared.compressed(compression, compress).into())
             }
-            (_, Body::Own(_)) => Payload::Compressed(compress(body, compression)),
+            (_, Body::Own(_)) => Payload::Compressed(compress(&bytes[range]).into()),
         }
     }
 
@@ -484,7 +456,6 @@ impl<'b> Payload<'b> {
         match self {
             Payload::Plain(body) => (&NOT_COMPRESSED, body),
             Payload::Compressed(payload) => payload.split_at(1),
-            Payload::Shared(payload) => payload.split_at(1),
         }
     }
 }
@@ -514,7 +485,7 @@ impl Queue {
         self.messages >= DRAIN_MESSAGES_MAX || self.bytes >= DRAIN_BYTES_MAX
     }
 
-    fn take(&mut self, item: Option<Outgoing>) -> Then {
+    fn take(&mut self, item: Option<Outgoing>) -> Option<End> {
         match item {
             Some(Outgoing::Messages(batch)) => {
                 self.messages += batch.ends.len();
@@ -522,12 +493,12 @@ impl Queue {
                 let mut last = self.batches.pop_if(|_| self.bytes <= DRAIN_BYTES_MAX);
                 let before = join(&mut last, batch);
                 self.batches.extend(before.into_iter().chain(last));
-                Then::Continue
+                None
             }
             Some(Outgoing::Close { code, reason }) => {
-                Then::Close(ClosePayload::Reason(code, reason))
+                Some(End::Close(ClosePayload::Reason(code, reason)))
             }
-            None => Then::Drop,
+            None => Some(End::Drop),
         }
     }
 }

@@ -1,16 +1,21 @@
 //! Arguments of host functions: the type checks of spec 04 §4.1.
 
+use std::borrow::Cow;
+
 use rquickjs_sys as qjs;
 use rquickjs_sys::{JSContext, JSValue};
 
-use lightcone_host::HostEnv;
+use lightcone_host::{AbiError, HostEnv, Waiting};
 
+use crate::frame::Frame;
+use crate::host_calls::{AnyCall, Call, Failure};
 use crate::messages;
 
-use super::state::{state, terminate, throw, Failure, State};
+use super::stack_trace;
+use super::state::{state, terminate, throw, State};
 use super::value::{self, array_bytes, buffer_bytes, kind};
 
-pub(crate) struct Call {
+pub(crate) struct NativeCall {
     pub(crate) context: *mut JSContext,
     state: *mut State,
     values: *mut JSValue,
@@ -28,20 +33,20 @@ pub(crate) type RawFunction =
 pub(crate) unsafe fn host_function(
     context: *mut JSContext,
     values: *mut JSValue,
-    body: impl FnOnce(&Call) -> Result<JSValue, Failure>,
+    body: impl FnOnce(&mut NativeCall) -> Result<JSValue, Failure>,
 ) -> JSValue {
     // SAFETY: the state outlives the context.
     let state: *mut State = unsafe { state(context) };
     if unsafe { (*state).doomed.is_some() } {
         return unsafe { terminate(context) };
     }
-    let call = Call {
+    let mut call = NativeCall {
         context,
         state,
         values,
     };
     // A panic must not unwind into C.
-    match std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| body(&call))) {
+    match std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| body(&mut call))) {
         Ok(Ok(value)) => value,
         Ok(Err(failure)) => unsafe { throw(context, failure) },
         Err(panic) => {
@@ -52,20 +57,12 @@ pub(crate) unsafe fn host_function(
     }
 }
 
-impl Call {
-    /// The borrow must end before JavaScript can run.
-    #[inline]
-    #[allow(clippy::mut_from_ref)]
-    pub(crate) fn env(&self) -> &mut HostEnv {
-        // SAFETY: the state lives as long as the context, and no other code borrows it while a host function runs.
-        unsafe { &mut (*self.state).env }
-    }
-
+impl NativeCall {
     /// The borrow must end before JavaScript can run.
     #[inline]
     #[allow(clippy::mut_from_ref)]
     pub(crate) fn state(&self) -> &mut State {
-        // SAFETY: as for `env`.
+        // SAFETY: the state lives as long as the context, and no other code borrows it while a host function runs.
         unsafe { &mut *self.state }
     }
 
@@ -73,13 +70,6 @@ impl Call {
     pub(crate) fn value(&self, position: usize) -> JSValue {
         // SAFETY: `host_function` demands enough values.
         unsafe { *self.values.add(position) }
-    }
-
-    #[cold]
-    fn wrong_type(&self, position: usize, expected: &str) -> Failure {
-        // SAFETY: arguments are live values.
-        let kind = unsafe { kind(self.context, self.value(position)) };
-        Failure::Type(messages::expected(expected, &kind))
     }
 
     #[inline]
@@ -100,72 +90,89 @@ impl Call {
         }
         Err(self.wrong_type(position, &format!("number for `{name}`")))
     }
+}
 
+impl Call for NativeCall {
     #[inline]
-    pub(crate) fn u32(&self, position: usize) -> Result<u32, Failure> {
-        self.integer(position, "u32")
+    fn host<R>(&self, body: impl FnOnce(&mut HostEnv) -> Result<R, Failure>) -> Result<R, Failure> {
+        body(&mut self.state().env)
     }
 
-    /// A count of 16 bits.
     #[inline]
-    pub(crate) fn u16(&self, position: usize) -> Result<u16, Failure> {
-        let number = self.integer(position, "u16")?;
+    fn u32(&self, at: usize) -> Result<u32, Failure> {
+        self.integer(at, "u32")
+    }
+
+    #[inline]
+    fn u16(&self, at: usize) -> Result<u16, Failure> {
+        let number = self.integer(at, "u16")?;
         u16::try_from(number).map_err(|_| Failure::Type(messages::overflowed("u16")))
     }
 
-    /// A BigInt of up to 128 bits, not negative.
-    pub(crate) fn u128(&self, position: usize) -> Result<u128, Failure> {
-        let value = self.value(position);
+    #[inline]
+    fn buffer(&self, at: usize, expected: &str) -> Result<&mut [u8], Failure> {
+        let value = self.value(at);
+        // SAFETY: the argument is live; a host function takes one buffer and runs no JavaScript while it holds it.
+        unsafe {
+            if qjs::JS_GetClassID(value) != (*self.state).array_buffer_class {
+                return Err(self.wrong_type(at, expected));
+            }
+            Ok(buffer_bytes(self.context, value))
+        }
+    }
+}
+
+impl AnyCall for NativeCall {
+    fn u128(&self, at: usize) -> Result<u128, Failure> {
+        let value = self.value(at);
         // SAFETY: the argument is live. The decimal form of a BigInt cannot be changed by the module.
         if !unsafe { qjs::JS_IsBigInt(value) } {
-            return Err(self.wrong_type(position, "bigint for `u128`"));
+            return Err(self.wrong_type(at, "bigint for `u128`"));
         }
         let parsed =
             unsafe { value::with_utf8(self.context, value, |digits| digits.parse().ok()) }?;
         parsed.ok_or_else(|| Failure::Type(messages::overflowed("u128")))
     }
 
-    /// All bytes of an `ArrayBuffer`. Valid until JavaScript runs; to be called once for each buffer.
-    #[inline]
-    #[allow(clippy::mut_from_ref)]
-    pub(crate) fn buffer(&self, position: usize, expected: &str) -> Result<&mut [u8], Failure> {
-        let value = self.value(position);
-        // SAFETY: the argument is live; a host function takes one buffer and runs no JavaScript while it holds it.
-        unsafe {
-            if qjs::JS_GetClassID(value) != (*self.state).array_buffer_class {
-                return Err(self.wrong_type(position, expected));
-            }
-            Ok(buffer_bytes(self.context, value))
+    fn bytes(&self, at: usize) -> Result<Cow<'_, [u8]>, Failure> {
+        // SAFETY: the argument is live, and no JavaScript runs while its bytes are held.
+        match unsafe { array_bytes(self.context, self.value(at)) } {
+            Some(bytes) => Ok(Cow::Borrowed(bytes)),
+            None => Err(self.wrong_type(at, messages::BYTES)),
         }
     }
 
-    /// The bytes of a `Uint8Array`, as above.
-    #[allow(clippy::mut_from_ref)]
-    pub(crate) fn array(&self, position: usize) -> Result<&mut [u8], Failure> {
+    fn is_text(&self, at: usize) -> bool {
         // SAFETY: the argument is live.
-        unsafe { array_bytes(self.context, self.value(position)) }
-            .ok_or_else(|| self.wrong_type(position, "`Uint8Array`"))
+        unsafe { qjs::JS_IsString(self.value(at)) }
     }
 
-    pub(crate) fn string<R>(
-        &self,
-        position: usize,
-        body: impl FnOnce(&str) -> R,
+    fn text<R>(
+        &mut self,
+        at: usize,
+        body: impl FnOnce(&str, &mut HostEnv) -> Result<R, AbiError>,
     ) -> Result<R, Failure> {
-        let value = self.value(position);
-        // SAFETY: the argument is live.
-        unsafe {
-            if !qjs::JS_IsString(value) {
-                return Err(self.wrong_type(position, "`string`"));
-            }
-            Ok(value::with_utf8(self.context, value, body)?)
+        if !self.is_text(at) {
+            return Err(self.wrong_type(at, messages::STRING));
         }
+        let call = |text: &str| body(text, &mut self.state().env);
+        // SAFETY: the argument is live.
+        Ok(unsafe { value::with_utf8(self.context, self.value(at), call) }??)
     }
-}
 
-#[inline]
-pub(crate) fn prefix(buffer: &mut [u8], length: u32) -> Result<&mut [u8], Failure> {
-    buffer
-        .get_mut(..length as usize)
-        .ok_or_else(|| Failure::Range(messages::LENGTH_OUT_OF_BOUNDS.to_owned()))
+    #[cold]
+    fn wrong_type(&self, at: usize, expected: &str) -> Failure {
+        // SAFETY: arguments are live values.
+        let kind = unsafe { kind(self.context, self.value(at)) };
+        Failure::Type(messages::expected(expected, &kind))
+    }
+
+    fn frames(&mut self, _all: bool) -> Vec<Frame> {
+        stack_trace::current(self.context)
+    }
+
+    fn wait(&self, waiting: Option<Waiting>) -> Result<(), Failure> {
+        self.state().wait(waiting);
+        Ok(())
+    }
 }

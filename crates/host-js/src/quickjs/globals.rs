@@ -1,13 +1,14 @@
 //! The globals that are not of the language (spec 04 §2).
 
-use std::ffi::{c_int, CStr};
+use std::ffi::{c_int, CString};
 
 use rquickjs_sys as qjs;
 use rquickjs_sys::JSContext;
 
 use crate::scope::CALL_BUFFER_BYTES;
+use crate::sys;
 
-use super::host_calls::{self, own, Own};
+use super::host_calls::{function, TEXT_DECODE, TEXT_ENCODE};
 use super::natives::{define_value, done, plain_function};
 use super::state::{state, Values};
 use super::strings::VIEW_PARTS;
@@ -25,8 +26,8 @@ pub(crate) unsafe fn define(context: *mut JSContext) -> Result<(), Thrown> {
     unsafe {
         let global = Owned::new(context, qjs::JS_GetGlobalObject(context));
         remember(context, &global)?;
-        let encode = plain_function(context, c"encode", own(Own::TextEncode))?;
-        let decode = plain_function(context, c"decode", own(Own::TextDecode))?;
+        let encode = plain_function(context, c"encode", TEXT_ENCODE)?;
+        let decode = plain_function(context, c"decode", TEXT_DECODE)?;
         let prelude = script(context, PRELUDE)?;
         let mut natives = [encode.raw(), decode.raw()];
         let done = qjs::JS_Call(context, prelude.raw(), undefined(), 2, natives.as_mut_ptr());
@@ -38,7 +39,7 @@ pub(crate) unsafe fn define(context: *mut JSContext) -> Result<(), Thrown> {
 
 unsafe fn remember(context: *mut JSContext, global: &Owned) -> Result<(), Thrown> {
     unsafe {
-        let description = CStr::from_bytes_until_nul(MODULE_HOOKS.as_bytes()).unwrap_or_default();
+        let description = CString::new(sys::MODULE_HOOKS).map_err(|_| Thrown)?;
         let symbol = qjs::JS_NewSymbol(context, description.as_ptr(), false);
         let buffer = call_buffer(context)?;
         let values = Values {
@@ -71,9 +72,6 @@ unsafe fn call_buffer(context: *mut JSContext) -> Result<Owned, Thrown> {
     }
 }
 
-/// [`crate::sys::MODULE_HOOKS`] for C.
-const MODULE_HOOKS: &str = "SpacetimeDB.moduleHooks.v2\0";
-
 /// Runs a script of ours; the text ends with a zero byte.
 ///
 /// # Safety
@@ -98,14 +96,16 @@ unsafe fn extras(context: *mut JSContext, global: &Owned) -> Result<(), Thrown> 
         let object = Owned::checked(context, qjs::JS_NewObject(context))?;
         let version = Owned::new(context, value::number(1));
         define_value(context, &object, c"version", version, CONSTANT)?;
-        for (name, function) in host_calls::extras() {
-            let function = plain_function(context, name, function)?;
-            define_value(context, &object, name, function, CONSTANT)?;
+        for (name, extra) in sys::extra_functions() {
+            let name = CString::new(name).map_err(|_| Thrown)?;
+            let extra = plain_function(context, &name, function(extra))?;
+            define_value(context, &object, &name, extra, CONSTANT)?;
         }
         let buffer = call_buffer(context)?;
         state(context).values.direct = Some(Owned::share(context, buffer.raw()));
         define_value(context, &object, c"callBuffer", buffer, CONSTANT)?;
-        let symbol = qjs::JS_NewSymbol(context, EXTRAS.as_ptr(), true);
+        let key = CString::new(sys::EXTRAS).map_err(|_| Thrown)?;
+        let symbol = qjs::JS_NewSymbol(context, key.as_ptr(), true);
         let symbol = Owned::checked(context, symbol)?;
         let atom = qjs::JS_ValueToAtom(context, symbol.raw());
         let defined =
@@ -115,7 +115,5 @@ unsafe fn extras(context: *mut JSContext, global: &Owned) -> Result<(), Thrown> 
     }
 }
 
-/// [`crate::sys::EXTRAS`] for C.
-const EXTRAS: &CStr = c"lightcone.sys.1";
 /// Enumerable, and constant.
 const CONSTANT: u32 = qjs::JS_PROP_ENUMERABLE;

@@ -5,7 +5,7 @@ use std::ptr::null_mut;
 
 use lightcone_host::{HostEnv, HostError, LimitKind};
 use rquickjs_sys as qjs;
-use rquickjs_sys::{JSContext, JSRuntime, JSValue};
+use rquickjs_sys::{JSContext, JSRuntime};
 
 use super::globals;
 use super::modules;
@@ -153,29 +153,6 @@ impl Isolate {
     pub(crate) fn take_exception(&mut self) -> Owned {
         // SAFETY: the context is alive; the exception is ours from now on.
         unsafe { Owned::new(self.context, qjs::JS_GetException(self.context)) }
-    }
-
-    /// Calls a function with `this`.
-    ///
-    /// # Safety
-    /// All values are live values of this isolate, and the state is not borrowed.
-    #[inline]
-    pub(crate) unsafe fn call(
-        &mut self,
-        function: JSValue,
-        this: JSValue,
-        arguments: &mut [JSValue],
-    ) -> Result<Owned, Thrown> {
-        unsafe {
-            let result = qjs::JS_Call(
-                self.context,
-                function,
-                this,
-                arguments.len() as c_int,
-                arguments.as_mut_ptr(),
-            );
-            Owned::checked(self.context, result)
-        }
     }
 }
 

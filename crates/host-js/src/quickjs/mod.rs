@@ -37,11 +37,13 @@ mod state;
 mod strings;
 mod value;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use lightcone_host::{
-    on_own_stack, HostEnv, HostError, InstanceOptions, LoadedModule, ModuleEngine, ModuleInstance,
+    check_stack, on_own_stack, HostEnv, HostError, InstanceOptions, LoadedModule, ModuleEngine,
+    ModuleInstance,
 };
+use parking_lot::Mutex;
 
 use crate::instance::JsInstance;
 use crate::options::JsEngineOptions;
@@ -54,17 +56,11 @@ pub fn name() -> String {
     format!("QuickJS {}", version.to_string_lossy())
 }
 
-pub struct QuickJsEngine {
-    stack_bytes_max: usize,
-    memory_bytes_max: Option<usize>,
-}
+pub struct QuickJsEngine(JsEngineOptions);
 
 impl QuickJsEngine {
     pub fn new(options: JsEngineOptions) -> Result<QuickJsEngine, HostError> {
-        Ok(QuickJsEngine {
-            stack_bytes_max: options.stack_bytes_max,
-            memory_bytes_max: options.memory_bytes_max,
-        })
+        Ok(QuickJsEngine(options))
     }
 }
 
@@ -78,23 +74,15 @@ impl ModuleEngine for QuickJsEngine {
         program: &[u8],
         options: &InstanceOptions,
     ) -> Result<Box<dyn LoadedModule>, HostError> {
-        // The threads that call the module have stacks for this limit.
-        if options.limits.stack_bytes_max < self.stack_bytes_max {
-            return Err(HostError::Engine(format!(
-                "it was made for stacks of {} bytes, and an instance may have {} only",
-                self.stack_bytes_max, options.limits.stack_bytes_max
-            )));
-        }
+        check_stack(self.0.stack_bytes_max, &options.limits)?;
         let program = Arc::new(ProgramText::read(program)?);
-        let stack_bytes_max = self.stack_bytes_max;
-        on_own_stack(stack_bytes_max, || {
-            let env = HostEnv::new(options.clone()).with_memory_max(self.memory_bytes_max);
-            let mut realm = QuickJsRealm::start(&program, env, stack_bytes_max)?;
+        on_own_stack(self.0.stack_bytes_max, || {
+            let env = HostEnv::new(options.clone()).with_memory_max(self.0.memory_bytes_max);
+            let mut realm = QuickJsRealm::start(&program, env, self.0.stack_bytes_max)?;
             let description = realm.describe()?;
             Ok(Box::new(QuickJsModule {
                 program: program.clone(),
-                stack_bytes_max,
-                memory_bytes_max: self.memory_bytes_max,
+                options: self.0.clone(),
                 description,
                 first: Mutex::new(Some(realm)),
             }) as Box<dyn LoadedModule>)
@@ -104,8 +92,7 @@ impl ModuleEngine for QuickJsEngine {
 
 struct QuickJsModule {
     program: Arc<ProgramText>,
-    stack_bytes_max: usize,
-    memory_bytes_max: Option<usize>,
+    options: JsEngineOptions,
     description: Vec<u8>,
     /// The isolate of the load phase, until it is taken.
     first: Mutex<Option<QuickJsRealm>>,
@@ -117,18 +104,15 @@ impl LoadedModule for QuickJsModule {
     }
 
     fn instantiate(&self, env: HostEnv) -> Result<Box<dyn ModuleInstance>, HostError> {
-        let env = env.with_memory_max(self.memory_bytes_max);
-        let first = self
-            .first
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        let env = env.with_memory_max(self.options.memory_bytes_max);
+        let stack_bytes_max = self.options.stack_bytes_max;
+        let first = self.first.lock().take();
         if let Some(mut realm) = first {
             realm.adopt(env);
             return Ok(Box::new(JsInstance::new(realm)));
         }
-        let realm = on_own_stack(self.stack_bytes_max, || {
-            QuickJsRealm::start(&self.program, env, self.stack_bytes_max)
+        let realm = on_own_stack(stack_bytes_max, || {
+            QuickJsRealm::start(&self.program, env, stack_bytes_max)
         })?;
         Ok(Box::new(JsInstance::new(realm)))
     }

@@ -5,14 +5,15 @@ use std::ffi::{c_char, c_int, c_void, CStr, CString};
 use rquickjs_sys as qjs;
 use rquickjs_sys::{JSContext, JSModuleDef};
 
+use crate::host_calls::Failure;
 use crate::specifier;
-use crate::sys::{self, Exports, Function};
+use crate::sys::{self, Export, Function};
 
 use super::globals::script;
 use super::host_calls;
 use super::natives::plain_function;
-use super::state::{state, throw, Failure};
-use super::value::{undefined, Owned, Thrown};
+use super::state::{state, throw, throw_new};
+use super::value::{raw, undefined, Owned, Thrown};
 
 /// Makes imports resolve here.
 ///
@@ -35,7 +36,7 @@ unsafe extern "C" fn resolve(
     unsafe {
         if !state(context).linking {
             // Only `import()` comes this late.
-            throw(context, Failure::Plain("Not supported"));
+            throw_new(context, |values| &values.error, "Not supported");
             return std::ptr::null_mut();
         }
         let text = CStr::from_ptr(specifier).to_string_lossy();
@@ -69,7 +70,7 @@ unsafe extern "C" fn load(
         if module.is_null() {
             return module;
         }
-        for name in exports.names() {
+        for (name, _) in exports {
             let Ok(name) = CString::new(name) else {
                 return std::ptr::null_mut();
             };
@@ -89,10 +90,11 @@ unsafe extern "C" fn evaluate(context: *mut JSContext, module: *mut JSModuleDef)
         let Some(exports) = exports_of(&text) else {
             return -1;
         };
-        for name in exports.names() {
-            let value = match exports {
-                Exports::Legacy { version, .. } => legacy_export(context, version, name),
-                Exports::Host { functions, .. } => host_export(context, functions, name),
+        for (name, export) in exports {
+            let value = match export {
+                Export::Legacy(key) => legacy_export(context, key, name),
+                Export::Function(function) => host_function(context, name, function),
+                Export::ModuleHooks => Ok(module_hooks(context)),
             };
             let (Ok(value), Ok(name)) = (value, CString::new(name)) else {
                 return -1;
@@ -100,20 +102,6 @@ unsafe extern "C" fn evaluate(context: *mut JSContext, module: *mut JSModuleDef)
             qjs::JS_SetModuleExport(context, module, name.as_ptr(), value.into_raw());
         }
         0
-    }
-}
-
-/// A function of the host, or the symbol of the hooks.
-unsafe fn host_export(
-    context: *mut JSContext,
-    functions: &[(&str, Function)],
-    name: &str,
-) -> Result<Owned, Thrown> {
-    unsafe {
-        match functions.iter().find(|(known, _)| *known == name) {
-            Some((name, function)) => host_function(context, name, *function),
-            None => Ok(module_hooks(context)),
-        }
     }
 }
 
@@ -127,10 +115,7 @@ unsafe fn host_function(
 }
 
 unsafe fn module_hooks(context: *mut JSContext) -> Owned {
-    unsafe {
-        let symbol = state(context).values.module_hooks.as_ref().map(Owned::raw);
-        Owned::share(context, symbol.unwrap_or(undefined()))
-    }
+    unsafe { Owned::share(context, raw(&state(context).values.module_hooks)) }
 }
 
 unsafe fn legacy_export(
@@ -168,6 +153,6 @@ unsafe fn legacy(context: *mut JSContext) -> Result<Owned, Thrown> {
     }
 }
 
-fn exports_of(specifier: &str) -> Option<Exports> {
-    Exports::of(specifier::resolve(specifier).ok()?)
+fn exports_of(specifier: &str) -> Option<Vec<(&'static str, Export)>> {
+    sys::exports(specifier::resolve(specifier).ok()?)
 }

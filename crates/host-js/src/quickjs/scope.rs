@@ -1,5 +1,7 @@
 //! The operations of the language on QuickJS.
 
+use std::ffi::c_int;
+
 use rquickjs_sys as qjs;
 use rquickjs_sys::JSValue;
 
@@ -11,7 +13,7 @@ use super::isolate::Isolate;
 use super::numbers;
 use super::stack_trace;
 use super::value::{
-    self, buffer_bytes, bytes, forget_exception, kind, to_text, undefined, Hook, Owned, Thrown,
+    self, buffer_bytes, bytes, forget_exception, kind, raw, to_text, undefined, Hook, Owned, Thrown,
 };
 
 /// Most arguments of a hook.
@@ -33,8 +35,7 @@ impl<'a> CallScope<'a> {
 
     fn new_view(&mut self, buffer: JSValue, length: usize) -> Result<Owned, Thrown> {
         let context = self.isolate.context;
-        let class = self.isolate.state().values.data_view.as_ref();
-        let class = class.map_or(undefined(), Owned::raw);
+        let class = raw(&self.isolate.state().values.data_view);
         let mut arguments = [buffer, value::number(0), value::number(length as u32)];
         // SAFETY: see the type.
         unsafe {
@@ -45,11 +46,10 @@ impl<'a> CallScope<'a> {
 
     fn buffer(&mut self, buffer: CallBuffer) -> JSValue {
         let values = &self.isolate.state().values;
-        let buffer = match buffer {
+        raw(match buffer {
             CallBuffer::Arguments => &values.arguments,
             CallBuffer::Direct => &values.direct,
-        };
-        buffer.as_ref().map_or(undefined(), Owned::raw)
+        })
     }
 }
 
@@ -175,8 +175,7 @@ impl Scope for CallScope<'_> {
 
     fn module_hooks(&mut self, object: &Owned) -> Result<Owned, Thrown> {
         let context = self.isolate.context;
-        let symbol = self.isolate.state().values.module_hooks.as_ref();
-        let symbol = symbol.map_or(undefined(), Owned::raw);
+        let symbol = raw(&self.isolate.state().values.module_hooks);
         // SAFETY: see the type.
         unsafe {
             let atom = qjs::JS_ValueToAtom(context, symbol);
@@ -188,13 +187,17 @@ impl Scope for CallScope<'_> {
 
     #[inline]
     fn call(&mut self, hook: &Hook, this: &Owned, arguments: &[Owned]) -> Result<Owned, Thrown> {
-        let mut raw = [undefined(); ARGUMENTS_MAX];
-        let raw = &mut raw[..arguments.len()];
-        for (raw, argument) in raw.iter_mut().zip(arguments) {
-            *raw = argument.raw();
+        let (context, count) = (self.isolate.context, arguments.len());
+        let mut values = [undefined(); ARGUMENTS_MAX];
+        for (value, argument) in values[..count].iter_mut().zip(arguments) {
+            *value = argument.raw();
         }
+        let (hook, this, values) = (hook.raw(), this.raw(), values.as_mut_ptr());
         // SAFETY: see the type.
-        unsafe { self.isolate.call(hook.raw(), this.raw(), raw) }
+        unsafe {
+            let result = qjs::JS_Call(context, hook, this, count as c_int, values);
+            Owned::checked(context, result)
+        }
     }
 
     fn take_exception(&mut self) -> Option<Owned> {
@@ -210,14 +213,11 @@ impl Scope for CallScope<'_> {
         let context = self.isolate.context;
         // SAFETY: see the type.
         unsafe {
-            match qjs::JS_IsInstanceOf(context, value.raw(), class.raw()) {
-                0 => false,
-                1 => true,
-                _ => {
-                    forget_exception(context);
-                    false
-                }
+            let result = qjs::JS_IsInstanceOf(context, value.raw(), class.raw());
+            if result < 0 {
+                forget_exception(context);
             }
+            result > 0
         }
     }
 

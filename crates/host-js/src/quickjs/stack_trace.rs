@@ -20,16 +20,9 @@ pub(crate) fn current(context: *mut JSContext) -> Vec<Frame> {
         };
         let error = qjs::JS_CallConstructor(context, class, 0, std::ptr::null_mut());
         let frames = Owned::checked(context, error).map(|error| frames_of(context, &error));
-        let mut frames = frames.unwrap_or_else(|Thrown| {
-            forget_exception(context);
-            Vec::new()
-        });
-        let own = frames
-            .iter()
-            .take_while(|frame| frame.kind == FrameKind::Native)
-            .count();
-        frames.drain(..own);
-        frames
+        let frames = or_forget(context, frames).unwrap_or_default().into_iter();
+        let is_own = |frame: &Frame| frame.kind == FrameKind::Native;
+        frames.skip_while(is_own).collect()
     }
 }
 
@@ -42,25 +35,23 @@ unsafe fn frames_of(context: *mut JSContext, error: &Owned) -> Vec<Frame> {
         return Vec::new();
     }
     unsafe {
-        let stack = match error.get(c"stack") {
-            Ok(stack) => stack,
-            Err(Thrown) => {
-                forget_exception(context);
-                return Vec::new();
-            }
-        };
+        let stack = or_forget(context, error.get(c"stack"));
         // A program may have replaced the property.
-        if !qjs::JS_IsString(stack.raw()) {
-            return Vec::new();
-        }
-        match to_text(context, stack.raw()) {
-            Ok(text) => parse(&text),
-            Err(Thrown) => {
-                forget_exception(context);
-                Vec::new()
-            }
-        }
+        let stack = stack.filter(|stack| qjs::JS_IsString(stack.raw()));
+        let text = stack.and_then(|stack| or_forget(context, to_text(context, stack.raw())));
+        text.map_or(Vec::new(), |text| parse(&text))
     }
+}
+
+/// Drops the exception if one was thrown.
+///
+/// # Safety
+/// The context is alive.
+unsafe fn or_forget<T>(context: *mut JSContext, result: Result<T, Thrown>) -> Option<T> {
+    if result.is_err() {
+        unsafe { forget_exception(context) };
+    }
+    result.ok()
 }
 
 /// Reads lines of the form `    at function (script:line:column)`. Others are left out.
@@ -116,10 +107,8 @@ pub(crate) unsafe fn uncaught(
     source_map: Option<&SourceMap>,
 ) -> Exception {
     unsafe {
-        let text = describe(context, exception).unwrap_or_else(|Thrown| {
-            forget_exception(context);
-            "an exception without text".to_owned()
-        });
+        let text = or_forget(context, describe(context, exception));
+        let text = text.unwrap_or_else(|| "an exception without text".to_owned());
         let classes = classes_of(context, exception);
         let frames = frames_of(context, exception)
             .into_iter()
@@ -146,13 +135,11 @@ unsafe fn classes_of(context: *mut JSContext, error: &Owned) -> Vec<Option<Strin
                 .get(c"constructor")
                 .and_then(|class| class.get(c"name"))
                 .and_then(|name| to_text(context, name.raw()));
-            match name {
-                Ok(name) if name == "Error" => break,
-                Ok(name) => names.push(Some(name).filter(|name| !name.is_empty())),
-                Err(Thrown) => {
-                    forget_exception(context);
-                    break;
+            match or_forget(context, name) {
+                Some(name) if name != "Error" => {
+                    names.push(Some(name).filter(|name| !name.is_empty()));
                 }
+                _ => break,
             }
             prototype = Owned::new(context, qjs::JS_GetPrototype(context, prototype.raw()));
         }

@@ -8,8 +8,10 @@ use lightcone_host::{AbiError, Errno, HostEnv, HostTrap, LimitKind, Waiting};
 use rquickjs_sys as qjs;
 use rquickjs_sys::{JSContext, JSValue};
 
+use crate::host_calls::Failure;
+
 use super::heap::Heap;
-use super::value::{self, Hook, Owned, Thrown};
+use super::value::{self, Hook, Owned};
 
 /// What the host keeps of an isolate.
 ///
@@ -119,32 +121,6 @@ pub(crate) unsafe fn state<'a>(context: *mut JSContext) -> &'a mut State {
     unsafe { &mut *qjs::JS_GetContextOpaque(context).cast() }
 }
 
-/// Why a host function failed.
-pub(crate) enum Failure {
-    Pending,
-    Type(String),
-    Range(String),
-    Plain(&'static str),
-    /// An outbound request failed: errno 21.
-    Http(String),
-    /// An errno, or the end of the call.
-    Abi(AbiError),
-    /// The bytes that the next rows need.
-    BufferTooSmall(usize),
-}
-
-impl From<AbiError> for Failure {
-    fn from(error: AbiError) -> Self {
-        Failure::Abi(error)
-    }
-}
-
-impl From<Thrown> for Failure {
-    fn from(_: Thrown) -> Self {
-        Failure::Pending
-    }
-}
-
 /// Turns a failure into a pending exception.
 ///
 /// # Safety
@@ -154,16 +130,9 @@ pub(crate) unsafe fn throw(context: *mut JSContext, failure: Failure) -> JSValue
     // SAFETY: the state is borrowed for moments in which no JavaScript runs; values are owned by us.
     unsafe {
         match failure {
-            Failure::Pending => {}
-            Failure::Type(text) => {
-                throw_new(context, class(context, |values| &values.type_error), &text)
-            }
-            Failure::Range(text) => {
-                throw_new(context, class(context, |values| &values.range_error), &text)
-            }
-            Failure::Plain(text) => {
-                throw_new(context, class(context, |values| &values.error), text)
-            }
+            Failure::Thrown => {}
+            Failure::Type(text) => throw_new(context, |values| &values.type_error, &text),
+            Failure::Range(text) => throw_new(context, |values| &values.range_error, text),
             Failure::Abi(AbiError::Trap(trap)) => {
                 state(context).doom(trap);
                 return terminate(context);
@@ -172,10 +141,7 @@ pub(crate) unsafe fn throw(context: *mut JSContext, failure: Failure) -> JSValue
                 throw_errno(context, errno.number(), errno.text())
             }
             Failure::Http(text) => throw_errno(context, Errno::HTTP_ERROR.number(), &text),
-            Failure::BufferTooSmall(size) => {
-                let size = u32::try_from(size).unwrap_or(u32::MAX);
-                throw_size(context, size);
-            }
+            Failure::TooSmall(bytes) => throw_size(context, bytes),
         }
     }
     qjs::JS_EXCEPTION
@@ -195,20 +161,21 @@ pub(crate) unsafe fn terminate(context: *mut JSContext) -> JSValue {
     }
 }
 
-/// One of the classes that the host keeps.
-unsafe fn class(context: *mut JSContext, which: fn(&Values) -> &Option<Owned>) -> Option<JSValue> {
-    which(unsafe { &state(context).values })
-        .as_ref()
-        .map(Owned::raw)
-}
-
-unsafe fn throw_new(context: *mut JSContext, class: Option<JSValue>, text: &str) {
-    let Some(class) = class else {
-        // Only while the globals are made.
-        unsafe { qjs::JS_ThrowInternalError(context, c"not set up".as_ptr()) };
-        return;
-    };
+/// Throws an instance of one of the classes that the host keeps.
+///
+/// # Safety
+/// The context is one of `isolate.rs` and alive.
+pub(crate) unsafe fn throw_new(
+    context: *mut JSContext,
+    class: fn(&Values) -> &Option<Owned>,
+    text: &str,
+) {
     unsafe {
+        let Some(class) = class(&state(context).values).as_ref().map(Owned::raw) else {
+            // Only while the globals are made.
+            qjs::JS_ThrowInternalError(context, c"not set up".as_ptr());
+            return;
+        };
         let message = Owned::new(context, value::string(context, text));
         throw_instance(context, class, message);
     }
@@ -229,7 +196,7 @@ unsafe fn throw_errno(context: *mut JSContext, errno: u16, text: &str) {
     unsafe {
         let hook = state(context).error_constructor.as_ref().map(Hook::raw);
         let Some(hook) = hook else {
-            return throw_new(context, class(context, |values| &values.error), text);
+            return throw_new(context, |values| &values.error, text);
         };
         let mut arguments = [value::number(u32::from(errno))];
         let class = qjs::JS_Call(context, hook, value::undefined(), 1, arguments.as_mut_ptr());
@@ -241,7 +208,8 @@ unsafe fn throw_errno(context: *mut JSContext, errno: u16, text: &str) {
 }
 
 /// The object is no error (04 §4.3).
-unsafe fn throw_size(context: *mut JSContext, size: u32) {
+unsafe fn throw_size(context: *mut JSContext, bytes: usize) {
+    let size = u32::try_from(bytes).unwrap_or(u32::MAX);
     unsafe {
         let object = qjs::JS_NewObject(context);
         if qjs::JS_IsException(object) {

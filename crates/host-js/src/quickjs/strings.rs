@@ -3,15 +3,16 @@
 use rquickjs_sys as qjs;
 use rquickjs_sys::JSValue;
 
-use super::arguments::Call;
-use super::state::Failure;
+use crate::host_calls::Failure;
+
+use super::arguments::NativeCall;
 use super::value::{self, buffer_bytes, undefined, Owned};
 
 /// The UTF-8 of a string.
 ///
 /// # Safety
 /// The call has one argument.
-pub(crate) unsafe fn encode(call: &Call) -> Result<JSValue, Failure> {
+pub(crate) unsafe fn encode(call: &NativeCall) -> Result<JSValue, Failure> {
     let context = call.context;
     unsafe {
         let bytes = |text: &str| value::bytes(context, text.as_bytes());
@@ -24,7 +25,7 @@ pub(crate) unsafe fn encode(call: &Call) -> Result<JSValue, Failure> {
 ///
 /// # Safety
 /// The call has two arguments.
-pub(crate) unsafe fn decode(call: &Call) -> Result<JSValue, Failure> {
+pub(crate) unsafe fn decode(call: &NativeCall) -> Result<JSValue, Failure> {
     unsafe {
         let content = view_bytes(call, call.value(0))?;
         let text = match std::str::from_utf8(content) {
@@ -41,7 +42,7 @@ pub(crate) unsafe fn decode(call: &Call) -> Result<JSValue, Failure> {
 }
 
 /// The bytes of an array buffer or of any view of one.
-unsafe fn view_bytes<'a>(call: &Call, input: JSValue) -> Result<&'a [u8], Failure> {
+unsafe fn view_bytes<'a>(call: &NativeCall, input: JSValue) -> Result<&'a [u8], Failure> {
     unsafe {
         if let Some(content) = value::array_bytes(call.context, input) {
             return Ok(content);

@@ -108,6 +108,12 @@ impl Hook {
     }
 }
 
+/// A value that the host keeps; undefined while the globals are made.
+#[inline]
+pub(crate) fn raw(value: &Option<Owned>) -> JSValue {
+    value.as_ref().map_or(undefined(), Owned::raw)
+}
+
 #[inline]
 pub(crate) fn undefined() -> JSValue {
     qjs::JS_UNDEFINED

@@ -3,8 +3,9 @@
 use ::v8::{Function, Local, Object, PinScope};
 use lightcone_host::{AbiError, Errno, HostTrap};
 
-use super::state::{Failure, State};
+use super::state::State;
 use super::values::Value;
+use crate::host_calls::Failure;
 use crate::messages;
 
 /// Throws the failure of a host function, or ends the call.

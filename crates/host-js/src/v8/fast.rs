@@ -16,29 +16,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use ::v8::fast_api::{CFunction, CFunctionInfo, FastApiCallbackOptions, Int64Representation, Type};
 use ::v8::{Local, Object};
+use lightcone_host::HostEnv;
 
 use super::failures::fail;
-use super::host_calls;
-use super::state::Failure;
-use super::values::{u16_of_f64, u32_of_f64, RangeLens, Value};
+use super::state::with_state;
+use super::values::{buffer_of, u16_of, u16_of_f64, u32_of, u32_of_f64, Value};
+use crate::host_calls::{self, Answer, Call, Failure};
+use crate::messages;
 use crate::sys::Function as Sys;
-
-/// The fast form of a host function, where there is one.
-pub(super) fn fast(function: Sys) -> Option<&'static [CFunction]> {
-    Some(match function {
-        Sys::TableScan => TABLE_SCAN,
-        Sys::IndexScanPoint => INDEX_SCAN_POINT,
-        Sys::IndexScanRange => INDEX_SCAN_RANGE,
-        Sys::DeleteByIndexScanPoint => DELETE_BY_POINT,
-        Sys::DeleteByIndexScanRange => DELETE_BY_RANGE,
-        Sys::DeleteAllByEq => DELETE_ALL_BY_EQ,
-        Sys::Insert => INSERT,
-        Sys::Update => UPDATE,
-        Sys::RowIterAdvance => ADVANCE,
-        Sys::RowIterClose => CLOSE,
-        _ => return None,
-    })
-}
 
 /// How many fast calls have thrown in this process.
 static FAILURES: AtomicU64 = AtomicU64::new(0);
@@ -61,105 +46,117 @@ fn thrown<R: Default>(options: *mut FastApiCallbackOptions<'_>, failure: Failure
     R::default()
 }
 
-macro_rules! fast_functions {
-    ($(
-        $list:ident $function:ident ($($arg:ident: $arg_type:tt),*) -> $result:ty as $result_type:ident $body:block
-    )*) => {
-        $(
-            extern "C" fn $function(
-                _receiver: Local<'_, Object>,
-                $($arg: fast_functions!(@rust $arg_type),)*
-                options: *mut FastApiCallbackOptions<'_>,
-            ) -> $result {
-                let result: Result<$result, Failure> = (|| $body)();
-                match result {
-                    Ok(value) => value,
-                    Err(failure) => thrown(options, failure),
-                }
-            }
+/// A call of compiled code.
+struct Compiled<'s, const ARGUMENTS: usize>([Argument<'s>; ARGUMENTS]);
 
-            pub(super) const $list: &[CFunction] = &[CFunction::new(
-                $function as *const c_void,
-                &CFunctionInfo::new(
-                    Type::$result_type.as_info(),
-                    &[
-                        Type::V8Value.as_info(),
-                        $(fast_functions!(@v8 $arg_type).as_info(),)*
-                        Type::CallbackOptions.as_info(),
-                    ],
-                    Int64Representation::Number,
-                ),
-            )];
-        )*
+#[derive(Clone, Copy)]
+enum Argument<'s> {
+    Number(f64),
+    Any(Value<'s>),
+}
+
+impl<const ARGUMENTS: usize> Call for Compiled<'_, ARGUMENTS> {
+    #[inline(always)]
+    fn host<R>(&self, body: impl FnOnce(&mut HostEnv) -> Result<R, Failure>) -> Result<R, Failure> {
+        with_state(|state| body(&mut state.env))
+    }
+
+    #[inline(always)]
+    fn u32(&self, at: usize) -> Result<u32, Failure> {
+        match self.0[at] {
+            Argument::Number(number) => u32_of_f64(number),
+            Argument::Any(value) => u32_of(value),
+        }
+    }
+
+    #[inline(always)]
+    fn u16(&self, at: usize) -> Result<u16, Failure> {
+        match self.0[at] {
+            Argument::Number(number) => u16_of_f64(number),
+            Argument::Any(value) => u16_of(value),
+        }
+    }
+
+    #[inline(always)]
+    fn buffer(&self, at: usize, expected: &str) -> Result<&mut [u8], Failure> {
+        match self.0[at] {
+            // SAFETY: as for calls in the general form.
+            Argument::Any(value) => unsafe { buffer_of(value, expected) },
+            Argument::Number(_) => Err(Failure::Type(messages::expected(expected, "Number"))),
+        }
+    }
+}
+
+/// The fast forms of host functions: their arguments and what they give.
+macro_rules! fast_functions {
+    ($($function:ident ($($arg:ident: $arg_type:ident),*) -> $answer:ident;)*) => {
+        /// The fast form of a host function, where there is one.
+        pub(super) fn fast(function: Sys) -> Option<&'static [CFunction]> {
+            match function {
+                $(Sys::$function => {
+                    extern "C" fn native(
+                        _receiver: Local<'_, Object>,
+                        $($arg: fast_functions!(@rust $arg_type),)*
+                        options: *mut FastApiCallbackOptions<'_>,
+                    ) -> fast_functions!(@rust $answer) {
+                        let call = Compiled([$(Argument::$arg_type($arg)),*]);
+                        match host_calls::on_rows(Sys::$function, &call) {
+                            Ok(answer) => fast_functions!(@value $answer answer),
+                            Err(failure) => thrown(options, failure),
+                        }
+                    }
+
+                    const FORM: &[CFunction] = &[CFunction::new(
+                        native as *const c_void,
+                        &CFunctionInfo::new(
+                            fast_functions!(@v8 $answer).as_info(),
+                            &[
+                                Type::V8Value.as_info(),
+                                $(fast_functions!(@v8 $arg_type).as_info(),)*
+                                Type::CallbackOptions.as_info(),
+                            ],
+                            Int64Representation::Number,
+                        ),
+                    )];
+                    Some(FORM)
+                })*
+                _ => None,
+            }
+        }
     };
-    (@rust number) => { f64 };
-    (@rust buffer) => { Value<'_> };
-    (@v8 number) => { Type::Float64 };
-    (@v8 buffer) => { Type::V8Value };
+    (@rust Number) => { f64 };
+    (@rust Any) => { Value<'_> };
+    (@rust Unsigned) => { u32 };
+    (@rust Signed) => { i32 };
+    (@rust Nothing) => { () };
+    (@v8 Number) => { Type::Float64 };
+    (@v8 Any) => { Type::V8Value };
+    (@v8 Unsigned) => { Type::Uint32 };
+    (@v8 Signed) => { Type::Int32 };
+    (@v8 Nothing) => { Type::Void };
+    (@value Nothing $answer:ident) => { drop($answer) };
+    (@value $kind:ident $answer:ident) => {
+        match $answer {
+            Answer::$kind(value) => value,
+            _ => unreachable!("a host function has answers of one kind"),
+        }
+    };
 }
 
 fast_functions! {
-    TABLE_SCAN table_scan(table: number) -> u32 as Uint32 {
-        host_calls::table_scan(u32_of_f64(table)?)
-    }
-    INDEX_SCAN_POINT index_scan_point(
-        index: number, buffer: buffer, len: number
-    ) -> u32 as Uint32 {
-        host_calls::index_scan_point(u32_of_f64(index)?, buffer, u32_of_f64(len)?)
-    }
-    INDEX_SCAN_RANGE index_scan_range(
-        index: number, buffer: buffer, prefix_len: number, prefix_elems: number, rstart_len: number, rend_len: number
-    ) -> u32 as Uint32 {
-        let lens = lens(prefix_len, prefix_elems, rstart_len, rend_len)?;
-        host_calls::index_scan_range(u32_of_f64(index)?, buffer, lens)
-    }
-    DELETE_BY_POINT delete_by_point(
-        index: number, buffer: buffer, len: number
-    ) -> u32 as Uint32 {
-        host_calls::delete_by_point(u32_of_f64(index)?, buffer, u32_of_f64(len)?)
-    }
-    DELETE_BY_RANGE delete_by_range(
-        index: number, buffer: buffer, prefix_len: number, prefix_elems: number, rstart_len: number, rend_len: number
-    ) -> u32 as Uint32 {
-        let lens = lens(prefix_len, prefix_elems, rstart_len, rend_len)?;
-        host_calls::delete_by_range(u32_of_f64(index)?, buffer, lens)
-    }
-    DELETE_ALL_BY_EQ delete_all_by_eq(
-        table: number, buffer: buffer, len: number
-    ) -> u32 as Uint32 {
-        host_calls::delete_all_by_eq(u32_of_f64(table)?, buffer, u32_of_f64(len)?)
-    }
-    INSERT insert(table: number, buffer: buffer, len: number) -> u32 as Uint32 {
-        host_calls::insert(u32_of_f64(table)?, buffer, u32_of_f64(len)?)
-    }
-    UPDATE update(
-        table: number, index: number, buffer: buffer, len: number
-    ) -> u32 as Uint32 {
-        host_calls::update(u32_of_f64(table)?, u32_of_f64(index)?, buffer, u32_of_f64(len)?)
-    }
-    ADVANCE advance(iterator: number, buffer: buffer) -> i32 as Int32 {
-        host_calls::advance(u32_of_f64(iterator)?, buffer)
-    }
-    CLOSE close(iterator: number) -> () as Void {
-        host_calls::close(u32_of_f64(iterator)?)
-    }
-    POINT_READ point_read(
-        index: number, buffer: buffer, key_len: number
-    ) -> i32 as Int32 {
-        host_calls::point_read(u32_of_f64(index)?, buffer, u32_of_f64(key_len)?)
-    }
-}
-
-fn lens(
-    prefix_len: f64,
-    prefix_elems: f64,
-    rstart_len: f64,
-    rend_len: f64,
-) -> Result<RangeLens, Failure> {
-    Ok(RangeLens {
-        prefix_len: u32_of_f64(prefix_len)?,
-        prefix_elems: u16_of_f64(prefix_elems)?,
-        rstart_len: u32_of_f64(rstart_len)?,
-        rend_len: u32_of_f64(rend_len)?,
-    })
+    TableScan(table: Number) -> Unsigned;
+    IndexScanPoint(index: Number, buffer: Any, len: Number) -> Unsigned;
+    IndexScanRange(
+        index: Number, buffer: Any, prefix_len: Number, prefix_elems: Number, rstart_len: Number, rend_len: Number
+    ) -> Unsigned;
+    DeleteByIndexScanPoint(index: Number, buffer: Any, len: Number) -> Unsigned;
+    DeleteByIndexScanRange(
+        index: Number, buffer: Any, prefix_len: Number, prefix_elems: Number, rstart_len: Number, rend_len: Number
+    ) -> Unsigned;
+    DeleteAllByEq(table: Number, buffer: Any, len: Number) -> Unsigned;
+    Insert(table: Number, buffer: Any, len: Number) -> Unsigned;
+    Update(table: Number, index: Number, buffer: Any, len: Number) -> Unsigned;
+    RowIterAdvance(iterator: Number, buffer: Any) -> Signed;
+    RowIterClose(iterator: Number) -> Nothing;
+    PointRead(index: Number, buffer: Any, key_len: Number) -> Signed;
 }

@@ -1,269 +1,191 @@
 //! The host functions (spec 04 §4.2) and the virtual modules that export them (§3).
 
+use std::borrow::Cow;
+
 use ::v8::{
-    Context, FixedArray, Function, FunctionCallback, FunctionCallbackArguments, FunctionTemplate,
-    Global, Local, MapFnTo, Module, Object, PinScope, PropertyAttribute, ReturnValue, StackTrace,
-    Symbol,
+    BigInt, Context, FixedArray, Function, FunctionCallback, FunctionCallbackArguments,
+    FunctionTemplate, Global, Local, MapFnTo, Module, Object, PinScope, PropertyAttribute,
+    ReturnValue, StackTrace, Symbol,
 };
-use lightcone_host::{ConsoleLevel, HttpOutcome, HttpRequest};
-use lightcone_types::bsatn::{Decode as _, Reader};
-use lightcone_types::{ConnectionId, Encode as _, TableId};
+use lightcone_host::{AbiError, HostEnv, Waiting};
 
 use super::call_buffers::CallBuffer;
 use super::exception::{frames, FRAMES_MAX};
 use super::failures::fail;
-use super::host_calls::{
-    advance, close, delete_all_by_eq, delete_by_point, delete_by_range, index_scan_point,
-    index_scan_range, insert, point_read, table_scan, update,
-};
-use super::state::{with_state, Failure, State};
+use super::state::{with_state, State};
 use super::values::{
-    buffer_of, bytes_of, string_of, u128_of, u16_of, u32_of, uint8_array, utf8_array, RangeLens,
+    buffer_of, bytes_of, string_of, u128_of, u16_of, u32_of, uint8_array, utf8_array, wrong_type,
     Value,
 };
 use super::{fast, strings};
-use crate::frame::console_frames;
-use crate::messages;
+use crate::frame::Frame;
+use crate::host_calls::{self, Answer, AnyCall, Call, Failure};
 use crate::specifier;
-use crate::sys::{self, Exports, Function as Sys};
+use crate::sys::{self, Export, Function as Sys, Natives};
 
 // ---- General calls ------------------------------------------------------------------------------------------------
 
-/// What a host function gives to the program.
-trait Answer<'s> {
-    fn set(self, scope: &mut PinScope<'s, '_>, place: &mut ReturnValue<'s>);
+/// A call in the general form.
+struct General<'a, 's, 'i> {
+    scope: &'a mut PinScope<'s, 'i>,
+    args: &'a FunctionCallbackArguments<'s>,
 }
 
-macro_rules! answers {
-    ($($answer:ty: |$value:ident, $scope:ident, $place:ident| $set:expr;)+) => {$(
-        impl<'s> Answer<'s> for $answer {
-            #[inline]
-            fn set(self, $scope: &mut PinScope<'s, '_>, $place: &mut ReturnValue<'s>) {
-                let $value = self;
-                $set
+impl<'s> General<'_, 's, '_> {
+    #[inline]
+    fn value(&self, at: usize) -> Value<'s> {
+        self.args.get(at as i32)
+    }
+}
+
+impl Call for General<'_, '_, '_> {
+    #[inline]
+    fn host<R>(&self, body: impl FnOnce(&mut HostEnv) -> Result<R, Failure>) -> Result<R, Failure> {
+        with_state(|state| body(&mut state.env))
+    }
+
+    #[inline]
+    fn u32(&self, at: usize) -> Result<u32, Failure> {
+        u32_of(self.value(at))
+    }
+
+    fn u16(&self, at: usize) -> Result<u16, Failure> {
+        u16_of(self.value(at))
+    }
+
+    #[inline]
+    fn buffer(&self, at: usize, expected: &str) -> Result<&mut [u8], Failure> {
+        // SAFETY: while a host function has it, it checks numbers and uses the datastore, and runs no code of the module.
+        unsafe { buffer_of(self.value(at), expected) }
+    }
+}
+
+impl AnyCall for General<'_, '_, '_> {
+    fn u128(&self, at: usize) -> Result<u128, Failure> {
+        u128_of(self.value(at))
+    }
+
+    fn bytes(&self, at: usize) -> Result<Cow<'_, [u8]>, Failure> {
+        bytes_of(self.value(at)).map(Cow::Owned)
+    }
+
+    fn is_text(&self, at: usize) -> bool {
+        self.value(at).is_string()
+    }
+
+    fn text<R>(
+        &mut self,
+        at: usize,
+        body: impl FnOnce(&str, &mut HostEnv) -> Result<R, AbiError>,
+    ) -> Result<R, Failure> {
+        let value = self.value(at);
+        let text = string_of(self.scope, value)?;
+        self.host(|env| Ok(body(&text, env)?))
+    }
+
+    fn wrong_type(&self, at: usize, expected: &str) -> Failure {
+        wrong_type(self.value(at), expected)
+    }
+
+    fn frames(&mut self, all: bool) -> Vec<Frame> {
+        let depth = if all { FRAMES_MAX } else { 2 };
+        let stack = StackTrace::current_stack_trace(self.scope, depth);
+        stack.map_or_else(Vec::new, |stack| frames(self.scope, stack))
+    }
+
+    fn wait(&self, waiting: Option<Waiting>) -> Result<(), Failure> {
+        with_state(|state| state.wait(waiting))
+    }
+}
+
+/// Gives an answer to the program.
+#[inline]
+fn give<'s>(
+    scope: &mut PinScope<'s, '_>,
+    answer: Answer,
+    place: &mut ReturnValue<'s>,
+) -> Result<(), Failure> {
+    match answer {
+        Answer::Nothing => {}
+        Answer::Unsigned(number) => place.set_uint32(number),
+        Answer::Signed(number) => place.set_int32(number),
+        Answer::Count(count) => place.set(BigInt::new_from_u64(scope, count).into()),
+        Answer::Time(time) => place.set(BigInt::new_from_i64(scope, time).into()),
+        Answer::Words(words) => {
+            let number = BigInt::new_from_words(scope, false, &words);
+            place.set(number.ok_or(Failure::Thrown)?.into());
+        }
+        Answer::Bytes(bytes) => place.set(uint8_array(scope, &bytes)?.into()),
+        Answer::HeadAndBody(head, body) => {
+            let head = uint8_array(scope, &head)?.into();
+            let body = uint8_array(scope, &body)?.into();
+            place.set(::v8::Array::new_with_elements(scope, &[head, body]).into());
+        }
+    }
+    Ok(())
+}
+
+struct Callbacks;
+
+impl Natives for Callbacks {
+    type Native = FunctionCallback;
+
+    fn native<const FUNCTION: u8>() -> FunctionCallback {
+        fn callback<'s, const FUNCTION: u8>(
+            scope: &mut PinScope<'s, '_>,
+            args: FunctionCallbackArguments<'s>,
+            mut place: ReturnValue<'s>,
+        ) {
+            let function = Sys::ALL[usize::from(FUNCTION)];
+            let mut call = General { scope, args: &args };
+            let answer = host_calls::any(function, &mut call);
+            let scope = call.scope;
+            if let Err(failure) = answer.and_then(|answer| give(scope, answer, &mut place)) {
+                fail(scope, failure);
             }
         }
-    )+};
+        callback::<FUNCTION>.map_fn_to()
+    }
 }
 
-answers! {
-    (): |_value, _scope, _place| ();
-    u32: |value, _scope, place| place.set_uint32(value);
-    i32: |value, _scope, place| place.set_int32(value);
-    u64: |value, scope, place| place.set(::v8::BigInt::new_from_u64(scope, value).into());
-    i64: |value, scope, place| place.set(::v8::BigInt::new_from_i64(scope, value).into());
-    Value<'s>: |value, _scope, place| place.set(value);
-}
-
-/// Functions in their general form, by what they are called here. Their bodies give an [`Answer`], or fail.
-macro_rules! callbacks {
-    ($choose:ident($Kind:ident) $($function:ident |$scope:ident, $args:ident| $body:block)*) => {
-        fn $choose(function: $Kind) -> FunctionCallback {
-            match function {
-                $($Kind::$function => {
-                    // The closure is there for its `?`.
-                    #[allow(clippy::redundant_closure_call)]
-                    fn callback<'s>(
-                        scope: &mut PinScope<'s, '_>,
-                        args: FunctionCallbackArguments<'s>,
-                        mut place: ReturnValue<'s>,
-                    ) {
-                        let $args = &args;
-                        let result: Result<_, Failure> = {
-                            let $scope = &mut *scope;
-                            (|| $body)()
-                        };
-                        match result {
-                            Ok(answer) => answer.set(scope, &mut place),
-                            Err(failure) => fail(scope, failure),
-                        }
-                    }
-                    callback.map_fn_to()
-                })*
+/// Functions of this engine alone, which set their result themselves.
+macro_rules! own_functions {
+    ($($function:ident |$scope:ident, $args:ident, $place:ident| { $($body:tt)* })*) => {$(
+        fn $function<'s>(
+            scope: &mut PinScope<'s, '_>,
+            args: FunctionCallbackArguments<'s>,
+            mut place: ReturnValue<'s>,
+        ) {
+            fn body<'s>(
+                $scope: &mut PinScope<'s, '_>,
+                $args: &FunctionCallbackArguments<'s>,
+                $place: &mut ReturnValue<'s>,
+            ) -> Result<(), Failure> {
+                $($body)*
+                Ok(())
+            }
+            if let Err(failure) = body(scope, &args, &mut place) {
+                fail(scope, failure);
             }
         }
-    };
+    )*};
 }
 
-fn lens(args: &FunctionCallbackArguments<'_>) -> Result<RangeLens, Failure> {
-    Ok(RangeLens {
-        prefix_len: u32_of(args.get(2))?,
-        prefix_elems: u16_of(args.get(3))?,
-        rstart_len: u32_of(args.get(4))?,
-        rend_len: u32_of(args.get(5))?,
-    })
-}
-
-callbacks! { general(Sys)
-    TableIdFromName |scope, args| {
-        let name = string_of(scope, args.get(0))?;
-        Ok(with_state(|state| Ok(state.env.table_id_from_name(&name)?))?.0)
+own_functions! {
+    text_encode |scope, args, place| {
+        place.set(utf8_array(scope, args.get(0))?.into());
     }
-    IndexIdFromName |scope, args| {
-        let name = string_of(scope, args.get(0))?;
-        Ok(with_state(|state| Ok(state.env.index_id_from_name(&name)?))?.0)
+    text_decode |scope, args, place| {
+        place.set(strings::decode(scope, args.get(0), args.get(1).is_true())?);
     }
-    TableRowCount |_scope, args| {
-        let table = TableId(u32_of(args.get(0))?);
-        with_state(|state| Ok(state.env.table_row_count(table)?))
-    }
-    Clear |_scope, args| {
-        let table = TableId(u32_of(args.get(0))?);
-        with_state(|state| Ok(state.env.clear(table)?))
-    }
-    TableScan |_scope, args| { table_scan(u32_of(args.get(0))?) }
-    IndexScanPoint |_scope, args| {
-        let index = u32_of(args.get(0))?;
-        check_buffer(args.get(1), messages::ARRAY_BUFFER)?;
-        index_scan_point(index, args.get(1), u32_of(args.get(2))?)
-    }
-    IndexScanRange |_scope, args| {
-        let index = u32_of(args.get(0))?;
-        check_buffer(args.get(1), messages::ARRAY_BUFFER)?;
-        index_scan_range(index, args.get(1), lens(args)?)
-    }
-    DeleteByIndexScanPoint |_scope, args| {
-        let index = u32_of(args.get(0))?;
-        check_buffer(args.get(1), messages::ARRAY_BUFFER)?;
-        delete_by_point(index, args.get(1), u32_of(args.get(2))?)
-    }
-    DeleteByIndexScanRange |_scope, args| {
-        let index = u32_of(args.get(0))?;
-        check_buffer(args.get(1), messages::ARRAY_BUFFER)?;
-        delete_by_range(index, args.get(1), lens(args)?)
-    }
-    DeleteAllByEq |_scope, args| {
-        let table = u32_of(args.get(0))?;
-        check_buffer(args.get(1), messages::BUFFER)?;
-        delete_all_by_eq(table, args.get(1), u32_of(args.get(2))?)
-    }
-    Insert |_scope, args| {
-        let table = u32_of(args.get(0))?;
-        check_buffer(args.get(1), messages::BUFFER)?;
-        insert(table, args.get(1), u32_of(args.get(2))?)
-    }
-    Update |_scope, args| {
-        let (table, index) = (u32_of(args.get(0))?, u32_of(args.get(1))?);
-        check_buffer(args.get(2), messages::BUFFER)?;
-        update(table, index, args.get(2), u32_of(args.get(3))?)
-    }
-    RowIterAdvance |_scope, args| { advance(u32_of(args.get(0))?, args.get(1)) }
-    RowIterClose |_scope, args| { close(u32_of(args.get(0))?) }
-    ConsoleLog |scope, args| {
-        let level = u32_of(args.get(0))?;
-        let message = string_of(scope, args.get(1))?;
-        // The first frame is the console method, the second one its caller.
-        let depth = if level as u8 == ConsoleLevel::PANIC_NUMBER { FRAMES_MAX } else { 2 };
-        let stack = StackTrace::current_stack_trace(scope, depth);
-        let stack = stack.map_or_else(Vec::new, |stack| frames(scope, stack));
-        with_state(|state| {
-            let caller = stack.get(1);
-            let file = caller.and_then(|frame| frame.script.as_deref());
-            state.env.console_log(
-                level,
-                None,
-                file.map(str::as_bytes),
-                caller.map_or(u32::MAX, |frame| frame.line),
-                message.as_bytes(),
-                || console_frames(&stack),
-            );
-            Ok(())
-        })
-    }
-    ConsoleTimerStart |scope, args| {
-        let name = string_of(scope, args.get(0))?;
-        with_state(|state| Ok(state.env.console_timer_start(name.as_bytes())?))
-    }
-    ConsoleTimerEnd |_scope, args| {
-        let timer = u32_of(args.get(0))?;
-        with_state(|state| Ok(state.env.console_timer_end(timer)?))
-    }
-    Identity |scope, _args| {
-        let identity = with_state(|state| Ok(state.env.identity()))?;
-        let value = ::v8::BigInt::new_from_words(scope, false, &identity.to_words());
-        Ok(Value::from(value.ok_or(Failure::Thrown)?))
-    }
-    GetJwtPayload |scope, args| {
-        let connection = ConnectionId(u128_of(args.get(0))?);
-        let payload = with_state(|state| Ok(state.env.jwt_payload(connection)?.to_owned()))?;
-        Ok(Value::from(uint8_array(scope, payload.as_bytes())?))
-    }
-    VolatileScheduleImmediate |scope, args| {
-        let name = string_of(scope, args.get(0))?;
-        let arguments = bytes_of(args.get(1))?;
-        with_state(|state| {
-            Ok(state.env.volatile_nonatomic_schedule_immediate(&name, &arguments)?)
-        })
-    }
-    ProcedureStartMutTx |_scope, _args| {
-        with_state(|state| {
-            let waiting = state.env.ask_transaction()?;
-            state.wait(waiting)?;
-            Ok(state.env.open_transaction()?)
-        })
-    }
-    ProcedureCommitMutTx |_scope, _args| {
-        with_state(|state| Ok(state.env.procedure_commit_mut_tx()?))
-    }
-    ProcedureAbortMutTx |_scope, _args| {
-        with_state(|state| Ok(state.env.procedure_abort_mut_tx()?))
-    }
-    ProcedureHttpRequest |scope, args| {
-        let request = bytes_of(args.get(0))?;
-        with_state(|state| Ok(state.env.may_request()?))?;
-        let request = HttpRequest::decode(&mut Reader::new(&request))
-            .map_err(|error| Failure::Type(messages::bad_http_request(error)))?;
-        let body = match args.get(1).is_string() {
-            true => string_of(scope, args.get(1))?.into_bytes(),
-            false => bytes_of(args.get(1))?,
-        };
-        let outcome = with_state(|state| {
-            let waiting = state.env.ask_http(request, &body)?;
-            state.wait(waiting)?;
-            Ok(state.env.http_answer()?)
-        })?;
-        let (head, body) = match outcome {
-            HttpOutcome::Response(head, body) => (head.to_vec(), body),
-            HttpOutcome::Failed(text) => return Err(Failure::Http(text)),
-        };
-        let head = uint8_array(scope, &head)?.into();
-        let body = uint8_array(scope, &body)?.into();
-        Ok(Value::from(::v8::Array::new_with_elements(scope, &[head, body])))
-    }
-}
-
-/// Functions of this host that no version of the virtual modules has.
-enum Own {
-    Noop,
-    Encode,
-    Decode,
-    PointRead,
-    TextRead,
-    TextWrite,
-}
-
-callbacks! { own(Own)
-    Noop |_scope, _args| { Ok(()) }
-    Encode |scope, args| { Ok(Value::from(utf8_array(scope, args.get(0))?)) }
-    Decode |scope, args| { strings::decode(scope, args.get(0), args.get(1).is_true()) }
-    PointRead |_scope, args| {
-        let index = u32_of(args.get(0))?;
-        check_buffer(args.get(1), messages::ARRAY_BUFFER)?;
-        point_read(index, args.get(1), u32_of(args.get(2))?)
-    }
-    TextRead |scope, args| {
+    text_read |scope, args, place| {
         let (start, end) = (u32_of(args.get(1))?, u32_of(args.get(2))?);
-        strings::read(scope, args.get(0), start, end)
+        place.set(strings::read(scope, args.get(0), start, end)?);
     }
-    TextWrite |scope, args| {
-        strings::write(scope, args.get(0), args.get(1), u32_of(args.get(2))?)
+    text_write |scope, args, place| {
+        let start = u32_of(args.get(2))?;
+        place.set_int32(strings::write(scope, args.get(0), args.get(1), start)?);
     }
-}
-
-/// Wrong buffers are reported before wrong lengths.
-fn check_buffer(value: Value<'_>, expected: &str) -> Result<(), Failure> {
-    // SAFETY: the slice is dropped at once.
-    unsafe { buffer_of(value, expected) }.map(drop)
 }
 
 // ---- Functions as objects ---------------------------------------------------------------------------------------------
@@ -292,22 +214,24 @@ fn host_function<'s>(
     function: Sys,
     name: &str,
 ) -> Option<Local<'s, Function>> {
-    object(scope, general(function), fast::fast(function), name)
+    let callback = function.native::<Callbacks>();
+    object(scope, callback, fast::fast(function), name)
 }
 
 /// A function that does nothing.
 pub(super) fn noop<'s>(scope: &mut PinScope<'s, '_>) -> Option<Local<'s, Function>> {
-    object(scope, own(Own::Noop), None, "")
+    fn callback(_: &mut PinScope<'_, '_>, _: FunctionCallbackArguments<'_>, _: ReturnValue<'_>) {}
+    object(scope, callback.map_fn_to(), None, "")
 }
 
 /// The native part of `TextEncoder`.
 pub(super) fn encode<'s>(scope: &mut PinScope<'s, '_>) -> Option<Local<'s, Function>> {
-    object(scope, own(Own::Encode), None, "encode")
+    object(scope, text_encode.map_fn_to(), None, "encode")
 }
 
 /// The native part of `TextDecoder`.
 pub(super) fn decode<'s>(scope: &mut PinScope<'s, '_>) -> Option<Local<'s, Function>> {
-    object(scope, own(Own::Decode), None, "decode")
+    object(scope, text_decode.map_fn_to(), None, "decode")
 }
 
 /// The symbol under which the hooks function is found; not in the symbol registry of the language (§3).
@@ -319,27 +243,19 @@ pub(super) fn module_hooks<'s>(scope: &mut PinScope<'s, '_>) -> Option<Local<'s,
 /// The optional functions (docs/js-abi.md).
 pub(super) fn define_extras(scope: &mut PinScope<'_, '_>, direct: &CallBuffer) -> Option<()> {
     let extras = Object::new(scope);
-    let point_read = fast::POINT_READ;
-    let members: [(&str, Value<'_>); 6] = [
-        ("version", ::v8::Integer::new(scope, 1).into()),
-        (
-            "point_read",
-            object(scope, own(Own::PointRead), Some(point_read), "point_read")?.into(),
-        ),
-        (
-            "row_update",
-            host_function(scope, Sys::Update, "row_update")?.into(),
-        ),
-        (
-            "text_read",
-            object(scope, own(Own::TextRead), None, "text_read")?.into(),
-        ),
-        (
-            "text_write",
-            object(scope, own(Own::TextWrite), None, "text_write")?.into(),
-        ),
-        ("callBuffer", Local::new(scope, &direct.object).into()),
+    let mut members: Vec<(&str, Value<'_>)> =
+        vec![("version", ::v8::Integer::new(scope, 1).into())];
+    for (name, function) in sys::extra_functions() {
+        members.push((name, host_function(scope, function, name)?.into()));
+    }
+    let own: [(&str, FunctionCallback); 2] = [
+        ("text_read", text_read.map_fn_to()),
+        ("text_write", text_write.map_fn_to()),
     ];
+    for (name, callback) in own {
+        members.push((name, object(scope, callback, None, name)?.into()));
+    }
+    members.push(("callBuffer", Local::new(scope, &direct.object).into()));
     for (name, value) in members {
         let name = ::v8::String::new(scope, name)?;
         extras.create_data_property(scope, name.into(), value)?;
@@ -380,7 +296,7 @@ pub(super) fn resolve<'s>(
         return Some(Local::new(scope, module));
     }
     let mut names = Vec::new();
-    for name in Exports::of(version)?.names() {
+    for (name, _) in sys::exports(version)? {
         names.push(::v8::String::new(scope, name)?);
     }
     let name = ::v8::String::new(scope, &specifier)?;
@@ -402,11 +318,11 @@ fn fill<'s>(
         .iter()
         .find(|(_, known)| *known == module)
         .map(|(version, _)| *version)?;
-    let exports = Exports::of(version)?;
-    for name in exports.names() {
-        let value = match exports {
-            Exports::Legacy { version, .. } => legacy_export(scope, version, name)?,
-            Exports::Host { functions, .. } => host_export(scope, functions, name)?,
+    for (name, export) in sys::exports(version)? {
+        let value = match export {
+            Export::Legacy(key) => legacy_export(scope, key, name)?,
+            Export::Function(function) => host_function(scope, function, name)?.into(),
+            Export::ModuleHooks => module_hooks(scope)?.into(),
         };
         let name = ::v8::String::new(scope, name)?;
         module.set_synthetic_module_export(scope, name, value)?;
@@ -417,18 +333,6 @@ fn fill<'s>(
     Some(resolver.get_promise(scope).into())
 }
 
-/// A function of the host, or the symbol of the hooks.
-fn host_export<'s>(
-    scope: &mut PinScope<'s, '_>,
-    functions: &[(&str, Sys)],
-    name: &str,
-) -> Option<Value<'s>> {
-    match functions.iter().find(|(known, _)| *known == name) {
-        Some((_, function)) => Some(host_function(scope, *function, name)?.into()),
-        None => Some(module_hooks(scope)?.into()),
-    }
-}
-
 fn legacy_export<'s>(scope: &mut PinScope<'s, '_>, version: &str, name: &str) -> Option<Value<'s>> {
     let legacy = legacy(scope)?;
     let version = ::v8::String::new(scope, version)?;
@@ -436,6 +340,12 @@ fn legacy_export<'s>(scope: &mut PinScope<'s, '_>, version: &str, name: &str) ->
     let exports: Local<'_, Object> = exports.try_cast().ok()?;
     let name = ::v8::String::new(scope, name)?;
     exports.get(scope, name.into())
+}
+
+/// Runs a script of ours.
+pub(super) fn run<'s>(scope: &mut PinScope<'s, '_>, text: &str) -> Option<Value<'s>> {
+    let source = ::v8::String::new(scope, text)?;
+    ::v8::Script::compile(scope, source, None)?.run(scope)
 }
 
 /// What the versions 1.x share, made when the first of them is imported (§10).
@@ -450,9 +360,7 @@ fn legacy<'s>(scope: &mut PinScope<'s, '_>) -> Option<Local<'s, Object>> {
         let name = ::v8::String::new(scope, name)?;
         functions.create_data_property(scope, name.into(), value.into())?;
     }
-    let source = ::v8::String::new(scope, sys::LEGACY)?;
-    let make = ::v8::Script::compile(scope, source, None)?.run(scope)?;
-    let make: Local<'_, Function> = make.try_cast().ok()?;
+    let make: Local<'_, Function> = run(scope, sys::LEGACY)?.try_cast().ok()?;
     let undefined = ::v8::undefined(scope).into();
     let symbol = module_hooks(scope)?.into();
     let made = make.call(scope, undefined, &[functions.into(), symbol])?;

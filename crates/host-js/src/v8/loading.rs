@@ -96,27 +96,23 @@ fn globals(
     program: &ProgramText,
 ) -> Result<(), Exception> {
     ::v8::tc_scope!(let scope, scope);
-    let noop = step!(scope, program, imports::noop(scope));
+    step!(scope, program, change_globals(scope, direct));
+    Ok(())
+}
+
+/// As above. `None`: an exception is pending.
+fn change_globals(scope: &mut PinScope<'_, '_>, direct: &CallBuffer) -> Option<()> {
+    let noop = imports::noop(scope)?;
     let noop = Global::new(scope, noop);
     // SAFETY: the state of the isolate that is being built; see `with_state`.
     unsafe { (*State::current()).noop = Some(noop) };
-    let source = step!(scope, program, ::v8::String::new(scope, PRELUDE));
-    let script = step!(scope, program, ::v8::Script::compile(scope, source, None));
-    let prelude = step!(scope, program, script.run(scope));
-    let prelude: Local<'_, Function> = step!(scope, program, prelude.try_cast().ok());
-    let encode = step!(scope, program, imports::encode(scope)).into();
-    let decode = step!(scope, program, imports::decode(scope)).into();
+    let prelude: Local<'_, Function> = imports::run(scope, PRELUDE)?.try_cast().ok()?;
+    let encode = imports::encode(scope)?.into();
+    let decode = imports::decode(scope)?.into();
     let undefined = ::v8::undefined(scope).into();
-    step!(
-        scope,
-        program,
-        prelude.call(scope, undefined, &[encode, decode])
-    );
-    let source = step!(scope, program, ::v8::String::new(scope, RESTRICT));
-    let script = step!(scope, program, ::v8::Script::compile(scope, source, None));
-    step!(scope, program, script.run(scope));
-    step!(scope, program, imports::define_extras(scope, direct));
-    Ok(())
+    prelude.call(scope, undefined, &[encode, decode])?;
+    imports::run(scope, RESTRICT)?;
+    imports::define_extras(scope, direct)
 }
 
 /// Compiles, links and runs the program. Returns its namespace (§1).

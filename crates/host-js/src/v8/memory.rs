@@ -7,9 +7,10 @@ use std::alloc::{alloc, alloc_zeroed, dealloc, Layout};
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use lightcone_host::{trap_of, Account, Exceeded, HostTrap, Kind, Terms};
+use lightcone_host::{trap_of, Account, Exceeded, HostTrap, Kind, Reservation, Terms};
+use parking_lot::Mutex;
 
 pub(crate) struct MemoryGuard {
     /// The call was ended because the heap is full.
@@ -37,17 +38,7 @@ impl MemoryGuard {
         share: Option<HeapShare>,
         buffers: Arc<ArrayBuffers>,
     ) -> Box<MemoryGuard> {
-        let guard = Box::new(MemoryGuard {
-            exceeded: AtomicBool::new(false),
-            raised: AtomicBool::new(false),
-            grown: AtomicBool::new(false),
-            large: AtomicBool::new(false),
-            rested_bytes: AtomicUsize::new(0),
-            isolate: isolate.thread_safe_handle(),
-            heap_bytes_max,
-            share,
-            buffers,
-        });
+        let guard = MemoryGuard::new(isolate, heap_bytes_max, share, buffers);
         guard.watch(isolate);
         if guard.share.is_some() {
             guard.lower_limit(isolate);
@@ -57,6 +48,16 @@ impl MemoryGuard {
 
     /// A guard without limits.
     pub(crate) fn none(isolate: &::v8::Isolate) -> Box<MemoryGuard> {
+        let buffers = ArrayBuffers::new(&Account::root(Kind::Instance, 0), 0);
+        MemoryGuard::new(isolate, 0, None, buffers)
+    }
+
+    fn new(
+        isolate: &::v8::Isolate,
+        heap_bytes_max: usize,
+        share: Option<HeapShare>,
+        buffers: Arc<ArrayBuffers>,
+    ) -> Box<MemoryGuard> {
         Box::new(MemoryGuard {
             exceeded: AtomicBool::new(false),
             raised: AtomicBool::new(false),
@@ -64,9 +65,9 @@ impl MemoryGuard {
             large: AtomicBool::new(false),
             rested_bytes: AtomicUsize::new(0),
             isolate: isolate.thread_safe_handle(),
-            heap_bytes_max: 0,
-            share: None,
-            buffers: ArrayBuffers::new(&Account::root(Kind::Instance, 0), 0),
+            heap_bytes_max,
+            share,
+            buffers,
         })
     }
 
@@ -103,13 +104,13 @@ impl MemoryGuard {
         if let Some(share) = &self.share {
             // Garbage of this call would stay as long as the isolate, which may be idle for long. Only after a call that has grown,
             // as this takes a while.
-            if grown && share.taken_bytes.load(Ordering::Relaxed) >= COLLECTED_BYTES_MIN {
+            if grown && share.bytes() >= COLLECTED_BYTES_MIN {
                 isolate.low_memory_notification();
             }
             // V8 keeps at least a quarter more than is used.
             let used = isolate.get_heap_statistics().used_heap_size();
             share.shrink(used + used / 4 + SLACK_BYTES);
-            let is_large = share.taken_bytes.load(Ordering::Relaxed) > HEAP_STEP_BYTES;
+            let is_large = share.bytes() > HEAP_STEP_BYTES;
             self.large.store(is_large, Ordering::Relaxed);
         }
         self.lower_limit(isolate);
@@ -130,7 +131,7 @@ impl MemoryGuard {
     /// Sets the limit of the heap to its present bound, or as close to it as V8 can.
     fn lower_limit(&self, isolate: &mut ::v8::Isolate) {
         let bytes = match &self.share {
-            Some(share) => share.taken_bytes.load(Ordering::Relaxed),
+            Some(share) => share.bytes(),
             None => self.heap_bytes_max,
         };
         isolate.remove_near_heap_limit_callback(near_heap_limit, bytes);
@@ -154,48 +155,40 @@ const SLACK_BYTES: usize = 1 << 20;
 
 /// The heap's part of a bounded account; given back on drop.
 pub(crate) struct HeapShare {
-    account: Arc<Account>,
-    /// The limit of the heap.
-    taken_bytes: AtomicUsize,
     bytes_max: usize,
-    /// The exhausted account.
-    refused: Mutex<Option<Exceeded>>,
+    /// The limit of the heap, and the exhausted account.
+    taken: Mutex<(Reservation, Option<Exceeded>)>,
 }
 
 impl HeapShare {
     /// Takes the first part. Fails if the account has not as much.
     pub(crate) fn new(account: Arc<Account>, heap_bytes_max: usize) -> Result<HeapShare, HostTrap> {
-        let first = HEAP_STEP_BYTES.min(heap_bytes_max);
-        account.take(first).map_err(trap_of)?;
+        let first = account.reserve(HEAP_STEP_BYTES.min(heap_bytes_max));
         Ok(HeapShare {
-            account,
-            taken_bytes: AtomicUsize::new(first),
             bytes_max: heap_bytes_max,
-            refused: Mutex::new(None),
+            taken: Mutex::new((first.map_err(trap_of)?, None)),
         })
     }
 
+    fn bytes(&self) -> usize {
+        self.taken.lock().0.bytes()
+    }
+
     fn refused(&self) -> Option<Exceeded> {
-        *self.refused.lock().unwrap_or_else(PoisonError::into_inner)
+        self.taken.lock().1
     }
 
     /// A higher limit, if the account grants it. Doubled, as V8 collects garbage as hard as it can before it asks.
     fn grow(&self) -> Option<usize> {
-        let taken = self.taken_bytes.load(Ordering::Relaxed);
-        if taken >= self.bytes_max {
+        let (taken, refused) = &mut *self.taken.lock();
+        let left = self.bytes_max.saturating_sub(taken.bytes());
+        if left == 0 {
             return None;
         }
-        for more in [taken, HEAP_STEP_BYTES] {
-            let more = more.min(self.bytes_max - taken);
-            match self.account.take(more) {
-                Ok(()) => {
-                    self.taken_bytes.store(taken + more, Ordering::Relaxed);
-                    return Some(taken + more);
-                }
-                Err(exceeded) => {
-                    let refused = self.refused.lock();
-                    *refused.unwrap_or_else(PoisonError::into_inner) = Some(exceeded);
-                }
+        for more in [taken.bytes(), HEAP_STEP_BYTES] {
+            match taken.grow(more.min(left)) {
+                Ok(()) => return Some(taken.bytes()),
+                Err(exceeded) => *refused = Some(exceeded),
             }
         }
         None
@@ -203,17 +196,7 @@ impl HeapShare {
 
     /// Gives back all but so much and the first part.
     fn shrink(&self, bytes: usize) {
-        let taken = self.taken_bytes.load(Ordering::Relaxed);
-        let kept = bytes.max(HEAP_STEP_BYTES).min(taken);
-        self.taken_bytes.store(kept, Ordering::Relaxed);
-        self.account.give_back(taken - kept);
-    }
-}
-
-impl Drop for HeapShare {
-    fn drop(&mut self) {
-        self.account
-            .give_back(self.taken_bytes.load(Ordering::Relaxed));
+        self.taken.lock().0.shrink(bytes.max(HEAP_STEP_BYTES));
     }
 }
 

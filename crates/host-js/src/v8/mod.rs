@@ -8,7 +8,7 @@
 //! | `realm`, `scope` | what calls need of an engine ([`crate::instance`], [`crate::invoke`]) |
 //! | `imports` | the host functions, in their general form |
 //! | `fast` | the same, called by optimized code without leaving it |
-//! | `host_calls` | what both of them do |
+//! | [`crate::host_calls`] | what both of them do |
 //! | `failures` | what they throw |
 //! | `values` | checks of arguments |
 //! | `state`, `call_buffers` | the state that host functions use; the buffers that the host writes calls to |
@@ -42,7 +42,6 @@ mod call_buffers;
 mod exception;
 mod failures;
 mod fast;
-mod host_calls;
 mod imports;
 mod isolate;
 mod loading;
@@ -76,10 +75,7 @@ pub fn fast_failures() -> u64 {
     fast::failures()
 }
 
-pub struct V8Engine {
-    stack_bytes_max: usize,
-    memory_bytes_max: Option<usize>,
-}
+pub struct V8Engine(JsEngineOptions);
 
 impl V8Engine {
     /// Sets up V8 for the whole process and starts the clock.
@@ -98,10 +94,7 @@ impl V8Engine {
         });
         clock::start()
             .map_err(|error| HostError::Engine(format!("can't start the clock thread: {error}")))?;
-        Ok(V8Engine {
-            stack_bytes_max: options.stack_bytes_max,
-            memory_bytes_max: options.memory_bytes_max,
-        })
+        Ok(V8Engine(options))
     }
 }
 
@@ -123,15 +116,15 @@ impl ModuleEngine for V8Engine {
         options: &InstanceOptions,
     ) -> Result<Box<dyn LoadedModule>, HostError> {
         let program = Arc::new(ProgramText::read(program)?);
-        let stack_bytes_max = self.stack_bytes_max;
-        let description = on_own_stack(stack_bytes_max, || {
-            let env = HostEnv::new(options.clone()).with_memory_max(self.memory_bytes_max);
+        let memory_bytes_max = self.0.memory_bytes_max;
+        let description = on_own_stack(self.0.stack_bytes_max, || {
+            let env = HostEnv::new(options.clone()).with_memory_max(memory_bytes_max);
             Isolate::new(&program, env)?.describe()
         })?;
         Ok(Box::new(V8Module {
             program,
             description,
-            memory_bytes_max: self.memory_bytes_max,
+            memory_bytes_max,
         }))
     }
 }

@@ -16,9 +16,9 @@ use crate::program::ProgramText;
 pub(crate) struct V8Realm {
     program: Arc<ProgramText>,
     config: HostConfig,
-    /// Until there is an isolate.
     /// For all isolates of the instance.
     interrupt: Arc<Interrupt>,
+    /// Until there is an isolate.
     env: Option<HostEnv>,
     isolate: Option<Isolate>,
 }

@@ -5,10 +5,11 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use ::v8::{Function, Global, IsolateHandle, Module, Object, UseCounterFeature};
-use lightcone_host::{AbiError, HostEnv, HostTrap, Waiting};
+use lightcone_host::{HostEnv, HostTrap, Waiting};
 
 use super::memory::ArrayBuffers;
 use super::watchdog::Watch;
+use crate::host_calls::Failure;
 use crate::sys::SysVersion;
 
 pub(crate) struct State {
@@ -89,25 +90,6 @@ pub(crate) fn with_state<R>(
                 HostTrap::Internal("a host function panicked".into()).into(),
             ))
         }
-    }
-}
-
-pub(crate) enum Failure {
-    Abi(AbiError),
-    Type(String),
-    Range(&'static str),
-    /// An outbound request failed: errno 21.
-    Http(String),
-    /// The bytes that `row_iter_bsatn_advance` needs.
-    TooSmall(usize),
-    /// An exception is pending, or the call is being ended.
-    Thrown,
-}
-
-impl From<AbiError> for Failure {
-    #[inline]
-    fn from(error: AbiError) -> Failure {
-        Failure::Abi(error)
     }
 }
 

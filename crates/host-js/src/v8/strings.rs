@@ -2,8 +2,8 @@
 
 use ::v8::{PinScope, ValueView, ValueViewData};
 
-use super::state::Failure;
-use super::values::{buffer_of, room_for, room_for_text, Value};
+use super::values::{buffer_of, room_for, room_for_text, wrong_type, Value};
+use crate::host_calls::Failure;
 use crate::messages;
 
 /// `text_read`: the string in a part of a buffer (docs/js-abi.md).
@@ -29,10 +29,7 @@ pub(super) fn write(
     start: u32,
 ) -> Result<i32, Failure> {
     let Ok(text) = text.try_cast::<::v8::String>() else {
-        return Err(Failure::Type(messages::expected(
-            "`string`",
-            text.type_repr(),
-        )));
+        return Err(wrong_type(text, messages::STRING));
     };
     // SAFETY: reading a string runs no code of the module, and the caller's handle keeps the buffer.
     let buffer = unsafe { buffer_of(buffer, messages::ARRAY_BUFFER) }?;
@@ -86,18 +83,11 @@ pub(super) fn decode<'s>(
         view.copy_contents(&mut bytes);
         bytes
     } else if let Ok(buffer) = value.try_cast::<::v8::ArrayBuffer>() {
-        let store = buffer.get_backing_store();
-        room_for(store.byte_length())?;
-        copy(&store)
+        copy(&buffer.get_backing_store())?
     } else if let Ok(buffer) = value.try_cast::<::v8::SharedArrayBuffer>() {
-        let store = buffer.get_backing_store();
-        room_for(store.byte_length())?;
-        copy(&store)
+        copy(&buffer.get_backing_store())?
     } else {
-        return Err(Failure::Type(format!(
-            "Expected `ArrayBuffer` or a view of one, got {}",
-            value.type_repr()
-        )));
+        return Err(wrong_type(value, "`ArrayBuffer` or a view of one"));
     };
     if fatal && std::str::from_utf8(&bytes).is_err() {
         return Err(Failure::Type(
@@ -108,12 +98,13 @@ pub(super) fn decode<'s>(
 }
 
 /// A copy, because making the string may run the garbage collector.
-fn copy(store: &::v8::BackingStore) -> Vec<u8> {
-    match (store.data(), store.byte_length()) {
+fn copy(store: &::v8::BackingStore) -> Result<Vec<u8>, Failure> {
+    room_for(store.byte_length())?;
+    Ok(match (store.data(), store.byte_length()) {
         (None, _) | (_, 0) => Vec::new(),
         // SAFETY: the store has so many bytes, and no other thread runs code of this module.
         (Some(data), length) => {
             unsafe { std::slice::from_raw_parts(data.as_ptr().cast::<u8>(), length) }.to_vec()
         }
-    }
+    })
 }

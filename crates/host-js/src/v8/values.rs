@@ -1,8 +1,7 @@
 //! Checks of the arguments of host functions (spec 04 §4.1).
 
-use lightcone_host::RangeBounds;
-
-use super::state::{Failure, State};
+use super::state::State;
+use crate::host_calls::Failure;
 use crate::messages;
 
 pub(crate) type Value<'s> = ::v8::Local<'s, ::v8::Value>;
@@ -20,6 +19,11 @@ fn integer(value: Value<'_>, abi_type: &str) -> Result<u32, Failure> {
         return Ok(number.value() as u32);
     }
     Err(wrong_number(abi_type, value.type_repr()))
+}
+
+#[cold]
+pub(crate) fn wrong_type(value: Value<'_>, expected: &str) -> Failure {
+    Failure::Type(messages::expected(expected, value.type_repr()))
 }
 
 #[cold]
@@ -56,10 +60,7 @@ pub(crate) fn u16_of_f64(number: f64) -> Result<u16, Failure> {
 
 pub(crate) fn u128_of(value: Value<'_>) -> Result<u128, Failure> {
     let Ok(number) = value.try_cast::<::v8::BigInt>() else {
-        return Err(Failure::Type(messages::expected(
-            "bigint for `u128`",
-            value.type_repr(),
-        )));
+        return Err(wrong_type(value, "bigint for `u128`"));
     };
     let mut words = [0_u64; 2];
     let needed = number.word_count();
@@ -80,8 +81,7 @@ pub(crate) unsafe fn buffer_of<'a>(
     expected: &str,
 ) -> Result<&'a mut [u8], Failure> {
     if !value.is_array_buffer() {
-        let got = value.type_repr();
-        return Err(Failure::Type(messages::expected(expected, got)));
+        return Err(wrong_type(value, expected));
     }
     // SAFETY: it was just checked to be one.
     let buffer = unsafe { ::v8::Local::<::v8::ArrayBuffer>::cast_unchecked(value) };
@@ -94,42 +94,6 @@ pub(crate) unsafe fn buffer_of<'a>(
     }
 }
 
-/// The first `length` bytes.
-#[inline]
-pub(crate) fn start(buffer: &mut [u8], length: u32) -> Result<&mut [u8], Failure> {
-    buffer
-        .get_mut(..length as usize)
-        .ok_or(Failure::Range(messages::LENGTH_OUT_OF_BOUNDS))
-}
-
-/// The arguments of a range after the index and the buffer.
-#[derive(Clone, Copy)]
-pub(super) struct RangeLens {
-    pub(super) prefix_len: u32,
-    pub(super) prefix_elems: u16,
-    pub(super) rstart_len: u32,
-    pub(super) rend_len: u32,
-}
-
-/// The parts of a range, back to back in the buffer; without an end it is the start again (§4.2).
-pub(super) fn range(buffer: &[u8], lens: RangeLens) -> Result<RangeBounds<'_>, Failure> {
-    let bounds = || {
-        let (prefix, rest) = buffer.split_at_checked(lens.prefix_len as usize)?;
-        let (start, rest) = rest.split_at_checked(lens.rstart_len as usize)?;
-        let end = match lens.rend_len {
-            0 => start,
-            length => rest.get(..length as usize)?,
-        };
-        Some(RangeBounds {
-            prefix,
-            prefix_columns: lens.prefix_elems.into(),
-            start,
-            end,
-        })
-    };
-    bounds().ok_or(Failure::Range(messages::LENGTH_OUT_OF_BOUNDS))
-}
-
 /// A string as UTF-8; lone surrogates become U+FFFD.
 pub(crate) fn string_of(
     scope: &mut ::v8::PinScope<'_, '_>,
@@ -140,10 +104,7 @@ pub(crate) fn string_of(
             room_for_text(scope, text)?;
             Ok(text.to_rust_string_lossy(scope))
         }
-        Err(_) => Err(Failure::Type(messages::expected(
-            "`string`",
-            value.type_repr(),
-        ))),
+        Err(_) => Err(wrong_type(value, messages::STRING)),
     }
 }
 
@@ -174,8 +135,7 @@ pub(crate) fn bytes_of(value: Value<'_>) -> Result<Vec<u8>, Failure> {
     if let Ok(array) = value.try_cast::<::v8::Uint8Array>() {
         room_for(array.byte_length())?;
     }
-    array_bytes(value)
-        .ok_or_else(|| Failure::Type(messages::expected("`Uint8Array`", value.type_repr())))
+    array_bytes(value).ok_or_else(|| wrong_type(value, messages::BYTES))
 }
 
 /// The content of a `Uint8Array`; `None` for any other value.
@@ -202,10 +162,7 @@ pub(crate) fn utf8_array<'s>(
     text: Value<'s>,
 ) -> Result<::v8::Local<'s, ::v8::Uint8Array>, Failure> {
     let Ok(text) = text.try_cast::<::v8::String>() else {
-        return Err(Failure::Type(messages::expected(
-            "`string`",
-            text.type_repr(),
-        )));
+        return Err(wrong_type(text, messages::STRING));
     };
     let length = text.utf8_length(scope);
     let (buffer, place) = fresh_buffer(scope, length)?;

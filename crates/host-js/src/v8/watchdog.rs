@@ -45,25 +45,15 @@ impl Watch {
     }
 
     /// Stops the time until [`Watch::begin`], for a wait. False: the call was stopped just now.
+    #[inline]
     pub fn pause(&self) -> bool {
-        let deadline = self.deadline.load(Ordering::Relaxed);
-        deadline < STOPPING
-            && self
-                .deadline
-                .compare_exchange(deadline, IDLE, Ordering::AcqRel, Ordering::Acquire)
-                .is_ok()
+        self.replace(IDLE, |deadline| deadline < STOPPING)
     }
 
     /// Ends the call. Returns whether it was stopped; its termination must be cancelled then.
     #[inline]
     pub fn end(&self) -> bool {
-        let deadline = self.deadline.load(Ordering::Relaxed);
-        if deadline < STOPPING
-            && self
-                .deadline
-                .compare_exchange(deadline, IDLE, Ordering::AcqRel, Ordering::Acquire)
-                .is_ok()
-        {
+        if self.pause() {
             return false;
         }
         // The clock is between its decision and the termination, which must not hit the next call.
@@ -74,6 +64,15 @@ impl Watch {
         true
     }
 
+    /// Whether the deadline was one that `is_meant` and is replaced.
+    #[inline]
+    fn replace(&self, by: u64, is_meant: impl FnOnce(u64) -> bool) -> bool {
+        let deadline = self.deadline.load(Ordering::Relaxed);
+        let replaced =
+            || (self.deadline).compare_exchange(deadline, by, Ordering::AcqRel, Ordering::Acquire);
+        is_meant(deadline) && replaced().is_ok()
+    }
+
     /// The deadline of the running call.
     #[cfg(test)]
     pub(super) fn deadline(&self) -> Option<u64> {
@@ -81,16 +80,11 @@ impl Watch {
     }
 
     fn check(&self, tick: u64) {
-        let deadline = self.deadline.load(Ordering::Relaxed);
-        let is_due = deadline <= tick || self.interrupt.reason().is_some();
-        if deadline == IDLE || deadline >= STOPPING || !is_due {
-            return;
-        }
-        if self
-            .deadline
-            .compare_exchange(deadline, STOPPING, Ordering::AcqRel, Ordering::Relaxed)
-            .is_ok()
-        {
+        let is_overdue = |deadline| {
+            let is_due = deadline <= tick || self.interrupt.reason().is_some();
+            deadline != IDLE && deadline < STOPPING && is_due
+        };
+        if self.replace(STOPPING, is_overdue) {
             self.isolate.terminate_execution();
             self.deadline.store(STOPPED, Ordering::Release);
         }

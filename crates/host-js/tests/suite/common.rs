@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use lightcone_engine::{CommitOutput, Datastore};
 use lightcone_host::{
-    ConsoleRecord, ConsoleSink, Counted, HandlerResponse, HostConfig, HostEnv, HostError,
-    HostLimits, LoadedModule, ModuleEngine, ModuleInstance, OpenTransaction, ProcedureOutcome,
-    ReducerCall, ReducerOutcome, Transactions, FATAL_ERROR_TEXT,
+    ConsoleRecord, ConsoleSink, HandlerResponse, HostConfig, HostEnv, HostError, HostLimits,
+    LoadedModule, ModuleEngine, ModuleInstance, OpenTransaction, ProcedureCall, ProcedureOutcome,
+    ProcedureResult, ReducerCall, ReducerOutcome, FATAL_ERROR_TEXT,
 };
 use lightcone_host_js::JsEngineOptions;
 use lightcone_schema::ModuleDef;
@@ -250,10 +250,12 @@ impl Running {
 
     /// Calls a procedure; how many transactions it committed is in the second part.
     pub fn call_procedure(&mut self, args: &[u8]) -> (ProcedureOutcome<Vec<u8>>, usize) {
-        self.run_procedure(args, |instance, transactions, call| {
-            let outcome = instance.call_procedure(transactions, call);
-            outcome.map(Counted::into_inner)
-        })
+        let (outcome, committed) = self.run_procedure(args, None);
+        let value = outcome.map(|result| match result {
+            ProcedureResult::Value(value) => value.into_inner(),
+            ProcedureResult::Response(_) => panic!("a procedure does not respond"),
+        });
+        (value, committed)
     }
 
     /// The same of an HTTP handler.
@@ -262,16 +264,15 @@ impl Running {
         request: &[u8],
         body: &[u8],
     ) -> (ProcedureOutcome<HandlerResponse>, usize) {
-        self.run_procedure(request, |instance, transactions, call| {
-            instance.call_http_handler(transactions, call, body)
-        })
+        let (outcome, committed) = self.run_procedure(request, Some(body));
+        let response = outcome.map(|result| match result {
+            ProcedureResult::Response(response) => response,
+            ProcedureResult::Value(_) => panic!("a handler responds"),
+        });
+        (response, committed)
     }
 
-    fn run_procedure<R>(
-        &mut self,
-        args: &[u8],
-        run: impl FnOnce(&mut dyn ModuleInstance, &mut dyn Transactions, &ReducerCall<'_>) -> R,
-    ) -> (R, usize) {
+    fn run_procedure(&mut self, args: &[u8], body: Option<&[u8]>) -> (ProcedureOutcome, usize) {
         let call = ReducerCall {
             id: 0,
             name: &"test_procedure".into(),
@@ -281,7 +282,8 @@ impl Running {
             args,
         };
         let mut transactions = Committing::on(&mut self.datastore);
-        let outcome = run(self.instance.as_mut(), &mut transactions, &call);
+        let call = ProcedureCall { call, body };
+        let outcome = self.instance.call_procedure(&mut transactions, &call);
         let committed = transactions.committed;
         assert!(!self.datastore.in_transaction());
         (outcome, committed)

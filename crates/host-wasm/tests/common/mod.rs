@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use lightcone_engine::Datastore;
 use lightcone_host::{
-    ConsoleRecord, ConsoleSink, Counted, HandlerResponse, HostConfig, HostEnv, HostError,
-    HostLimits, LoadedModule, ModuleEngine, ModuleInstance, OpenTransaction, ProcedureOutcome,
-    ReducerCall, ReducerOutcome,
+    ConsoleRecord, ConsoleSink, HandlerResponse, HostConfig, HostEnv, HostError, HostLimits,
+    LoadedModule, ModuleEngine, ModuleInstance, OpenTransaction, ProcedureCall, ProcedureOutcome,
+    ProcedureResult, ReducerCall, ReducerOutcome,
 };
 use lightcone_host_wasm::{CodeCacheOptions, WasmEngine, WasmEngineOptions, CODE_CACHE_BYTES_MAX};
 use lightcone_types::{ConnectionId, Identity, Timestamp};
@@ -173,17 +173,11 @@ impl Running {
 
     /// Calls procedure `id`. No transaction may be open.
     pub fn call_procedure(&mut self, id: u32, args: &[u8]) -> ProcedureOutcome<Vec<u8>> {
-        let call = ReducerCall {
-            id,
-            name: &"test_procedure".into(),
-            sender: Identity::ZERO,
-            connection_id: ConnectionId(0),
-            timestamp: Timestamp(1_700_000_000_000_000),
-            args,
-        };
-        let mut transactions = Committing::on(&mut self.datastore);
-        let outcome = self.instance.call_procedure(&mut transactions, &call);
-        outcome.map(Counted::into_inner)
+        let outcome = self.run_procedure((id, "test_procedure"), args, None);
+        outcome.map(|result| match result {
+            ProcedureResult::Value(value) => value.into_inner(),
+            ProcedureResult::Response(_) => panic!("a procedure does not respond"),
+        })
     }
 
     /// Asks HTTP handler `id`. No transaction may be open.
@@ -193,17 +187,30 @@ impl Running {
         request: &[u8],
         body: &[u8],
     ) -> ProcedureOutcome<HandlerResponse> {
-        let mut transactions = Committing::on(&mut self.datastore);
+        let outcome = self.run_procedure((id, "test_handler"), request, Some(body));
+        outcome.map(|result| match result {
+            ProcedureResult::Response(response) => response,
+            ProcedureResult::Value(_) => panic!("a handler responds"),
+        })
+    }
+
+    fn run_procedure(
+        &mut self,
+        (id, name): (u32, &str),
+        args: &[u8],
+        body: Option<&[u8]>,
+    ) -> ProcedureOutcome {
         let call = ReducerCall {
             id,
-            name: &"test_handler".into(),
+            name: &name.into(),
             sender: Identity::ZERO,
             connection_id: ConnectionId(0),
             timestamp: Timestamp(1_700_000_000_000_000),
-            args: request,
+            args,
         };
-        self.instance
-            .call_http_handler(&mut transactions, &call, body)
+        let mut transactions = Committing::on(&mut self.datastore);
+        let call = ProcedureCall { call, body };
+        self.instance.call_procedure(&mut transactions, &call)
     }
 
     /// The result of `__call_reducer__`, for bodies that return what they saw.

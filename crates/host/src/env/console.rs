@@ -81,14 +81,10 @@ impl HostEnv {
         };
         if self.console_bytes > most {
             let note = format!("further records of this call were dropped: console-call-bytes-max = {most} [LC0725]");
-            record = ConsoleRecord {
-                level: ConsoleLevel::Warn,
-                message: &note,
-                trace: None,
-                ..record
-            };
-            self.config.console.log(record);
-            return;
+            record.level = ConsoleLevel::Warn;
+            record.message = &note;
+            record.trace = None;
+            return self.config.console.log(record);
         }
         self.config.console.log(record);
     }

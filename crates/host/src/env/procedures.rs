@@ -6,7 +6,7 @@ use lightcone_types::{Encode as _, Timestamp};
 use super::HostEnv;
 use crate::handles::out_of_memory;
 use crate::{
-    AbiError, Ask, ConsoleLevel, HostTrap, HttpRequest, HttpResponse, Interrupt, Transactions,
+    AbiError, Ask, ConsoleLevel, HostTrap, HttpAnswer, HttpRequest, Interrupt, Transactions,
     Waiting,
 };
 
@@ -156,26 +156,22 @@ impl HostEnv {
         Ok(transactions.and_then(|each| each.ask(ask)))
     }
 
-    /// Its second part, after the wait: head and body of the response.
-    pub fn http_answer(&mut self) -> Result<HttpOutcome, AbiError> {
+    /// Its second part, after the wait. Any status is a success; a text is for errno 21.
+    pub fn http_answer(&mut self) -> Result<HttpAnswer, AbiError> {
         let refused = self.refused_request.take();
         let transactions = self.after_wait()?;
-        let answer = match refused {
+        Ok(match refused {
             Some(text) => Err(text),
             None => transactions.http_answer(),
-        };
-        Ok(match answer {
-            Ok((head, body)) => HttpOutcome::Response(head, body),
-            Err(text) => HttpOutcome::Failed(text),
         })
     }
 
     /// For WebAssembly: sources of head and body, or of the text of errno 21.
-    pub fn http_sources(&mut self, outcome: HttpOutcome) -> Result<HttpSources, AbiError> {
+    pub fn http_sources(&mut self, answer: HttpAnswer) -> Result<HttpSources, AbiError> {
         let limits = &self.config.limits;
         let (sources_max, bytes_max) = (limits.sources_max, limits.source_bytes_max);
-        Ok(match outcome {
-            HttpOutcome::Response(head, body) => {
+        Ok(match answer {
+            Ok((head, body)) => {
                 let head = head.to_vec();
                 self.sources.may_hold(head.len() + body.len(), bytes_max)?;
                 HttpSources::Response(
@@ -183,7 +179,7 @@ impl HostEnv {
                     self.sources.open_counted(body, sources_max)?,
                 )
             }
-            HttpOutcome::Failed(text) => {
+            Err(text) => {
                 let text = text.to_vec();
                 self.sources.may_hold(text.len(), bytes_max)?;
                 HttpSources::Failed(self.sources.open(&text, sources_max)?)
@@ -210,16 +206,7 @@ fn request_too_large(bytes: usize, bytes_max: usize) -> String {
     format!("the request has {bytes} bytes, and at most {bytes_max} may be sent: limits.http-request-bytes-max")
 }
 
-/// The outcome of a request.
-#[derive(Debug, PartialEq, Eq)]
-pub enum HttpOutcome {
-    /// Any status is a success.
-    Response(HttpResponse, Counted<Vec<u8>>),
-    /// Errno 21, with this text.
-    Failed(String),
-}
-
-/// The outcome of a request, as sources.
+/// The answer to a request, as sources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HttpSources {
     /// Head and body; 0 for an empty body.
@@ -236,8 +223,8 @@ mod tests {
 
     use super::*;
     use crate::{
-        HostConfig, HostLimits, HttpMethod, HttpVersion, InstanceAccounts, NullConsole,
-        OpenTransaction,
+        HostConfig, HostLimits, HttpMethod, HttpResponse, HttpVersion, InstanceAccounts,
+        NullConsole, OpenTransaction,
     };
 
     /// Keeps the requests that it gets.
@@ -299,13 +286,13 @@ mod tests {
         let asks = env.ask_http(request(10), &large).expect("it fails later");
         assert!(asks.is_none() && asked.lock().expect("no panic").is_empty());
         assert!(account.used() < 200 << 10, "there is no copy");
-        let HttpOutcome::Failed(text) = env.http_answer().expect("an answer") else {
+        let Err(text) = env.http_answer().expect("an answer") else {
             panic!("it was not made");
         };
         assert!(text.contains("limits.http-request-bytes-max"), "{text}");
         // The next request is another one.
         env.ask_http(request(10), b"small").expect("room");
-        let HttpOutcome::Failed(text) = env.http_answer().expect("an answer") else {
+        let Err(text) = env.http_answer().expect("an answer") else {
             panic!("there is no answer");
         };
         assert_eq!(text, crate::HTTP_DISABLED_TEXT);
@@ -324,7 +311,7 @@ mod tests {
             code: 200,
         };
         let body = Counted::of(vec![1; 500 << 10], env.account()).expect("room");
-        let sources = env.http_sources(HttpOutcome::Response(head, body));
+        let sources = env.http_sources(Ok((head, body)));
         let Ok(HttpSources::Response(_, body)) = sources else {
             panic!("{sources:?}");
         };

@@ -1,6 +1,7 @@
 //! Names and reads (spec 03 §8.1, §8.2).
 
 use lightcone_engine::{is_hidden, Datastore, DatastoreError, RangeBounds, RowBuffer, Scan};
+use lightcone_table::{Index, ReadSet, Table};
 use lightcone_types::{IndexId, TableId};
 
 use super::{failed, HostEnv, PointRead};
@@ -65,20 +66,38 @@ impl HostEnv {
         table.flatten().is_some_and(|table| table.schema.is_event)
     }
 
-    fn hides_index(&self, index: IndexId) -> Result<bool, AbiError> {
-        let datastore = self.access.read()?;
-        let table = datastore.table_of_index(index);
-        Ok(table.is_some_and(|table| self.hides(datastore, table)))
+    /// Notes a read by an index, for a view. Whether it would read an event table.
+    #[inline]
+    fn is_hidden(
+        &mut self,
+        index: IndexId,
+        note: impl FnOnce(&mut ReadSet, (&Table, &Index)),
+    ) -> Result<bool, AbiError> {
+        match self.reads.is_some() {
+            true => self.note_read(index, note),
+            false => Ok(false),
+        }
+    }
+
+    #[cold]
+    fn note_read(
+        &mut self,
+        index: IndexId,
+        note: impl FnOnce(&mut ReadSet, (&Table, &Index)),
+    ) -> Result<bool, AbiError> {
+        let found = self.access.read()?.index_of(index);
+        let (Some(reads), Some(found)) = (&mut self.reads, found) else {
+            return Ok(false);
+        };
+        note(reads, found);
+        Ok(found.0.schema.is_event)
     }
 
     /// `datastore_index_scan_point_bsatn`; the result is an iterator.
     #[inline]
     pub fn index_scan_point(&mut self, index: IndexId, point: &[u8]) -> Result<u32, AbiError> {
-        if self.reads.is_some() {
-            self.note_point(index, point)?;
-            if self.hides_index(index)? {
-                return self.scan(|_, _, _, _| Ok(()));
-            }
+        if self.is_hidden(index, |reads, found| reads.point(found, index, point))? {
+            return self.scan(|_, _, _, _| Ok(()));
         }
         self.scan(|datastore, scan, bytes_max, buffer| {
             datastore.begin_point_scan(index, point, scan, bytes_max, buffer)
@@ -91,33 +110,12 @@ impl HostEnv {
         index: IndexId,
         range: RangeBounds<'_>,
     ) -> Result<u32, AbiError> {
-        if self.reads.is_some() {
-            self.note_range(index, range)?;
-            if self.hides_index(index)? {
-                return self.scan(|_, _, _, _| Ok(()));
-            }
+        if self.is_hidden(index, |reads, found| reads.range(found, index, range))? {
+            return self.scan(|_, _, _, _| Ok(()));
         }
         self.scan(|datastore, scan, bytes_max, buffer| {
             datastore.begin_range_scan(index, range, scan, bytes_max, buffer)
         })
-    }
-
-    #[cold]
-    fn note_point(&mut self, index: IndexId, point: &[u8]) -> Result<(), AbiError> {
-        let datastore = self.access.read()?;
-        if let (Some(reads), Some(found)) = (&mut self.reads, datastore.index_of(index)) {
-            reads.point(found, index, point);
-        }
-        Ok(())
-    }
-
-    #[cold]
-    fn note_range(&mut self, index: IndexId, range: RangeBounds<'_>) -> Result<(), AbiError> {
-        let datastore = self.access.read()?;
-        if let (Some(reads), Some(found)) = (&mut self.reads, datastore.index_of(index)) {
-            reads.range(found, index, range);
-        }
-        Ok(())
     }
 
     #[inline]
@@ -178,11 +176,8 @@ impl HostEnv {
         key_len: usize,
     ) -> Result<PointRead, AbiError> {
         let key = buffer.get(..key_len).ok_or(HostTrap::OutOfBounds)?;
-        if self.reads.is_some() {
-            self.note_point(index, key)?;
-            if self.hides_index(index)? {
-                return Ok(PointRead::Rows(0));
-            }
+        if self.is_hidden(index, |reads, found| reads.point(found, index, key))? {
+            return Ok(PointRead::Rows(0));
         }
         let datastore = self.access.read()?;
         self.point_rows.clear();
@@ -200,11 +195,8 @@ impl HostEnv {
     /// Checked before guest memory is touched.
     #[inline]
     pub fn row_iter_exists(&self, iterator: u32) -> Result<(), AbiError> {
-        if self.iterators.exists(iterator) {
-            Ok(())
-        } else {
-            Err(AbiError::Errno(Errno::NO_SUCH_ITER))
-        }
+        let exists = self.iterators.exists(iterator).then_some(());
+        exists.ok_or(AbiError::Errno(Errno::NO_SUCH_ITER))
     }
 
     /// `row_iter_bsatn_advance`

@@ -13,7 +13,8 @@ use std::borrow::Borrow;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use lightcone_table::{DeltaBatch, DeltaKind, RowAt, Tables};
+use lightcone_query::ColumnAt;
+use lightcone_table::{DeltaBatch, DeltaKind, Index, RowAt, TableView, Tables};
 use lightcone_types::TableId;
 
 use super::allowance::Allowance;
@@ -95,11 +96,7 @@ impl Delta {
         // Rows that are for several keys are written once.
         let mut written: HashMap<usize, RowAt> = HashMap::new();
         for row in &found.rows {
-            let kind = match row.weight > 0 {
-                true => DeltaKind::Insert,
-                false => DeltaKind::Delete,
-            };
-            let (key, content) = found.content(row);
+            let (kind, (key, content)) = (kind_of(row.weight), found.content(row));
             let at = match found.is_shared {
                 true => *written
                     .entry(row.start)
@@ -116,6 +113,14 @@ impl Delta {
     /// Drops what was found. Has to be called after the last join, also of one that was too much.
     pub fn clear(&mut self) {
         self.found.clear();
+    }
+}
+
+/// What a row that comes out so often more, or less, is told as.
+pub(crate) fn kind_of(weight: isize) -> DeltaKind {
+    match weight > 0 {
+        true => DeltaKind::Insert,
+        false => DeltaKind::Delete,
     }
 }
 
@@ -235,24 +240,10 @@ impl<'s> Search<'s> {
         }
         let index = table.index_on(hop.to.column)?;
         let point = self.shape.value(rows, hop.from);
-        let mut is_too_much = false;
-        let visit = |id| {
-            let partner = table.row(id);
-            if self.spend(relation.cost_in_rows(partner)).is_none() {
-                is_too_much = true;
-                return false;
-            }
-            if relation.admits(partner) {
-                rows[place] = partner;
-                is_too_much = self.partner(path, depth, rows, weight).is_none();
-            }
-            !is_too_much
-        };
-        let walked = index.walk_point(table.rows(), &relation.layout, point, None, visit);
-        walked.expect("the columns of a join have one type");
-        if is_too_much {
-            return None;
-        }
+        self.each_row(table, place, (index, point), |search, partner| {
+            rows[place] = partner;
+            search.partner(path, depth, rows, weight).map(|()| true)
+        })?;
         let is_other = match path.is_of_subquery {
             // All rows of subqueries lead to what they concern, also those that are gone.
             true => relation.subquery.is_some(),
@@ -262,16 +253,47 @@ impl<'s> Search<'s> {
         if !is_other || self.changes.of(place).is_empty() {
             return Some(());
         }
-        let key = || {
-            let mut key = Vec::new();
-            let made = index.key_of_point(&relation.layout, point, &mut key);
-            made.is_ok().then_some(key)
-        };
-        let partners = self.changes.with_value(hop.to, key)?;
+        let partners = self.partners(index, hop.to, point)?;
         match path.is_of_subquery {
             true => self.add_gone(partners, (path, depth), rows),
             false => self.take_back(partners, (path, depth, hop), rows, weight),
         }
+    }
+
+    /// Calls `visit` with the rows of a relation, as they are, that an index finds for a value and that may be part of a match, until
+    /// it gives false.
+    pub fn each_row(
+        &mut self,
+        table: &'s TableView,
+        place: usize,
+        (index, point): (&Index, &[u8]),
+        mut visit: impl FnMut(&mut Self, &'s [u8]) -> Option<bool>,
+    ) -> Option<bool> {
+        let relation = &self.shape.relations[place];
+        let mut result = Some(true);
+        let visit_row = |id| {
+            let row = table.row(id);
+            let spent = self.spend(relation.cost_in_rows(row));
+            result = spent.and_then(|()| match relation.admits(row) {
+                true => visit(self, row),
+                false => Some(true),
+            });
+            result == Some(true)
+        };
+        let walked = index.walk_point(table.rows(), &relation.layout, point, None, visit_row);
+        walked.expect("the columns of a join have one type");
+        result
+    }
+
+    /// The changed rows of a relation that may have this value in a column, which has the index.
+    pub fn partners(&self, index: &Index, to: ColumnAt, point: &[u8]) -> Option<Partners<'s>> {
+        let changes = self.changes;
+        changes.with_value(to, || {
+            let mut key = Vec::new();
+            let layout = &self.shape.relations[place_of(to)].layout;
+            let made = index.key_of_point(layout, point, &mut key);
+            made.is_ok().then_some(key)
+        })
     }
 
     /// All rows of a match are known, or all around it.
@@ -323,26 +345,16 @@ impl<'s> Search<'s> {
         weight: isize,
     ) -> Option<()> {
         let place = place_of(hop.to);
-        match partners {
-            Partners::Any(changed) => {
-                for changed in changed {
-                    self.take(place, *changed, rows);
-                    if hop.edge.is_some_and(|edge| self.shape.joins(edge, rows)) {
-                        self.spend(1)?;
-                        self.partner(path, depth, rows, -weight * changed.weight)?;
-                    }
-                }
+        let are_equal = matches!(partners, Partners::Equal(..));
+        partners.try_for_each(|changed| {
+            self.take(place, changed, rows);
+            let is_joined = |edge| self.shape.joins(edge, rows);
+            if are_equal || hop.edge.is_some_and(is_joined) {
+                self.spend(1)?;
+                self.partner(path, depth, rows, -weight * changed.weight)?;
             }
-            Partners::Equal(all, places) => {
-                for at in places {
-                    let changed = all[*at as usize];
-                    self.take(place, changed, rows);
-                    self.spend(1)?;
-                    self.partner(path, depth, rows, -weight * changed.weight)?;
-                }
-            }
-        }
-        Some(())
+            Some(())
+        })
     }
 
     /// Goes on with the rows that are gone, those that fit.

@@ -12,7 +12,7 @@ use lightcone_table::{Index, TableView};
 use super::allowance::MATCHES_COUNTED_MAX;
 use super::changes::COMPARED_MAX;
 use super::delta::Search;
-use super::parts::{place_of, Rows};
+use super::parts::{place_of, sorted, Rows};
 use super::path::Path;
 use super::subquery::{Driver, Probe, Sought, Subquery};
 
@@ -61,13 +61,6 @@ struct Way<'w> {
     is_by_join: bool,
 }
 
-/// What comes of them does so in one order.
-fn sorted(keys: HashSet<&[u8]>) -> Vec<&[u8]> {
-    let mut keys: Vec<_> = keys.into_iter().collect();
-    keys.sort_unstable();
-    keys
-}
-
 impl<'s> Search<'s> {
     /// A match around subqueries has come or gone: finds for whom they hold.
     pub(super) fn ask_within(
@@ -94,7 +87,8 @@ impl<'s> Search<'s> {
             matched = self.keys_of_matches(driver, rows, state)?;
             known = Some(driver.guard);
             if !driver.is_negated {
-                for key in sorted(matched) {
+                // What comes of them does so in one order.
+                for key in sorted(matched.into_iter()) {
                     if self.holds(rows, key, state, known)? {
                         self.push(key, rows, weight)?;
                     }
@@ -163,8 +157,20 @@ impl<'s> Search<'s> {
         state: State,
         known: Option<usize>,
     ) -> Option<bool> {
-        for (number, guard) in self.shape.guards.iter().enumerate() {
-            if Some(number) != known && !self.guard_holds(guard, rows, key, state)? {
+        let guards = self.shape.guards.iter().enumerate();
+        let unknown = guards.filter(|(number, _)| Some(*number) != known);
+        self.all_hold(unknown.map(|(_, guard)| guard), rows, key, state)
+    }
+
+    fn all_hold<'g>(
+        &mut self,
+        guards: impl IntoIterator<Item = &'g Guard>,
+        rows: &mut Rows<'s>,
+        key: &[u8],
+        state: State,
+    ) -> Option<bool> {
+        for guard in guards {
+            if !self.guard_holds(guard, rows, key, state)? {
                 return Some(false);
             }
         }
@@ -248,12 +254,9 @@ impl<'s> Search<'s> {
                 return Some(true);
             };
             let guards = &shape.subqueries[driver.subquery].guards;
-            for guard in guards {
-                if !search.guard_holds(guard, rows, key, state)? {
-                    return Some(true);
-                }
+            if search.all_hold(guards, rows, key, state)? {
+                keys.insert(key);
             }
-            keys.insert(key);
             Some(true)
         })?;
         Some(keys)
@@ -298,50 +301,34 @@ impl<'s> Search<'s> {
     ) -> Option<bool> {
         let Some(probe) = sub.of.probes.get(depth) else {
             if let For::Key(key) = sub.whose {
-                for guard in &sub.of.guards {
-                    if !self.guard_holds(guard, rows, key, sub.state)? {
-                        return Some(true);
-                    }
+                if !self.all_hold(&sub.of.guards, rows, key, sub.state)? {
+                    return Some(true);
                 }
             }
             return visit(self, rows);
         };
         let place = place_of(probe.to);
-        let relation = &self.shape.relations[place];
-        let Some(table) = self.tables.table(relation.table.id) else {
+        let table = self.shape.relations[place].table.id;
+        let Some(table) = self.tables.table(table) else {
             return Some(true);
         };
         let way = self.best_way(table, probe, sub, rows)?;
-        let mut result = Some(true);
-        let visit_row = |id| {
-            let row = table.row(id);
-            result = self.spend(relation.cost_in_rows(row)).and_then(|()| {
-                let was_there = sub.state == State::After || !self.came(place, row);
-                if !was_there || !relation.admits(row) {
-                    return Some(true);
-                }
-                rows[place] = row;
-                let is_joined = |edge| way.is_by_join || self.shape.joins(edge, rows);
-                match probe.edge.is_none_or(is_joined) {
-                    true => self.probe_on(sub, depth, rows, visit),
-                    false => Some(true),
-                }
-            });
-            result == Some(true)
-        };
-        let index = way.index;
-        let walked = index.walk_point(table.rows(), &relation.layout, way.point, None, visit_row);
-        walked.expect("the columns of a join have one type");
+        let result = self.each_row(table, place, (way.index, way.point), |search, row| {
+            if sub.state == State::Before && search.came(place, row) {
+                return Some(true);
+            }
+            rows[place] = row;
+            let is_joined = |edge| way.is_by_join || search.shape.joins(edge, rows);
+            match probe.edge.is_none_or(is_joined) {
+                true => search.probe_on(sub, depth, rows, visit),
+                false => Some(true),
+            }
+        });
         if result != Some(true) || sub.state == State::After || self.changes.of(place).is_empty() {
             return result;
         }
-        let point = self.shape.value(rows, probe.from);
         let index = table.index_on(probe.to.column)?;
-        let partners = self.changes.with_value(probe.to, || {
-            let mut key = Vec::new();
-            let made = index.key_of_point(&relation.layout, point, &mut key);
-            made.is_ok().then_some(key)
-        })?;
+        let partners = self.partners(index, probe.to, self.shape.value(rows, probe.from))?;
         let mut goes_on = true;
         partners.try_for_each(|changed| {
             if goes_on && changed.weight < 0 {

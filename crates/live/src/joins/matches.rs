@@ -9,7 +9,7 @@ use lightcone_types::ColId;
 use super::allowance::{Allowance, STEPS_PER_ROW};
 use super::changes::Ops;
 use super::delta::{FoundRows, Search};
-use super::parts::{place_of, Relation, Rows};
+use super::parts::{place_of, sorted, Relation, Rows};
 use super::shape::JoinShape;
 
 /// So many answers are kept at a time, of questions that are so long.
@@ -67,10 +67,7 @@ impl JoinShape {
         let residuals = residuals.flat_map(|(_, residual)| &residual.columns);
         let all = ends.chain(residuals).chain(&self.parameters.columns);
         let own = all.filter(|at| place_of(**at) == self.returned);
-        let mut columns: Vec<ColId> = own.map(|at| at.column).collect();
-        columns.sort_unstable();
-        columns.dedup();
-        columns
+        sorted(own.map(|at| at.column))
     }
 
     /// How many matches a row of the relation that comes out has whose parameters are these, up to [`MATCHES_COUNTED_MAX`]. `decisive`

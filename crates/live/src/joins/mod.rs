@@ -12,6 +12,7 @@ mod exists;
 mod matches;
 mod parts;
 mod path;
+mod progress;
 mod shape;
 mod shapes;
 mod subquery;
@@ -28,6 +29,7 @@ use self::changes::Ops;
 use self::delta::{Delta, Keys};
 
 pub use self::allowance::{MATCHES_COUNTED_MAX, STEPS_PER_ROW};
+pub(crate) use self::delta::kind_of;
 pub use self::matches::{Answers, Reading};
 pub use self::shape::JoinShape;
 pub use self::shapes::JoinShapes;
@@ -212,19 +214,11 @@ impl Joins {
         }
     }
 
-    /// Whether instances of views have the shape.
-    pub fn is_of_instances(&self, shape: TableId) -> bool {
-        let live = self.shapes.get(&shape);
-        live.is_some_and(|live| live.instances > 0)
-    }
-
     /// The instances that have a key of a shape.
     pub fn instances_of_key(&self, shape: TableId, key: &[u8]) -> impl Iterator<Item = u32> + '_ {
         let live = self.shapes.get(&shape);
-        let holders = live.and_then(|live| live.keys.get(key));
-        holders
-            .into_iter()
-            .flat_map(|holders| holders.instances.iter().copied())
+        let holders = live.and_then(|live| live.keys.get(key)).into_iter();
+        holders.flat_map(|holders| holders.instances.iter().copied())
     }
 
     /// Those that have one of its keys.

@@ -93,10 +93,14 @@ impl Relation {
     pub fn value<'r>(&self, row: &'r [u8], column: ColId) -> &'r [u8] {
         self.layout.column(row, usize::from(column.0))
     }
+}
 
-    pub(super) fn has_predicate(&self) -> bool {
-        self.predicate.is_some()
-    }
+/// These, in order, each once.
+pub(super) fn sorted<T: Ord>(items: impl Iterator<Item = T>) -> Vec<T> {
+    let mut items: Vec<T> = items.collect();
+    items.sort_unstable();
+    items.dedup();
+    items
 }
 
 /// The relation that a column is of.
@@ -141,17 +145,13 @@ impl Parts {
     pub(super) fn new(join: &LiveJoin, columns: Vec<ColumnAt>, first_equal: Vec<usize>) -> Parts {
         let relations = (0..join.relations.len()).map(|number| relation_of(join, number));
         let around = join.residuals.iter().map(|residual| (None, residual));
-        let within = join
-            .subqueries
-            .iter()
-            .enumerate()
-            .flat_map(|(number, subquery)| {
-                let own = subquery.residuals.iter();
-                own.map(move |residual| (Some(number), residual))
-            });
-        let residuals = around
-            .chain(within)
-            .map(|(of, residual)| (of, residual.clone()));
+        let within = join.subqueries.iter().enumerate();
+        let within = within.flat_map(|(number, subquery)| {
+            let own = subquery.residuals.iter();
+            own.map(move |residual| (Some(number), residual))
+        });
+        let residuals = around.chain(within);
+        let residuals = residuals.map(|(of, residual)| (of, residual.clone()));
         let types = columns.iter().map(|at| type_of(join, *at).clone());
         let types: Vec<AlgebraicType> = types.collect();
         Parts {
@@ -224,9 +224,7 @@ impl Parts {
     /// Writes the values of these columns, which is a key.
     pub(super) fn write_key(&self, rows: &Rows<'_>, columns: &[ColumnAt], key: &mut Vec<u8>) {
         key.clear();
-        for at in columns {
-            key.extend_from_slice(self.value(rows, *at));
-        }
+        self.write_values(columns, rows, key);
     }
 
     /// The relations that are not of a subquery.
@@ -241,7 +239,11 @@ pub(super) fn promise(parts: &Parts, to: ColumnAt) -> (bool, bool, bool) {
     let relation = &parts.relations[place_of(to)];
     let mut indexes = relation.table.indexes.iter();
     let is_unique = indexes.any(|index| index.unique && *index.algorithm.columns() == [to.column]);
-    (is_unique, relation.has_parameter, relation.has_predicate())
+    (
+        is_unique,
+        relation.has_parameter,
+        relation.predicate.is_some(),
+    )
 }
 
 /// Steps of predicates on rows.
@@ -294,9 +296,7 @@ fn relation_of(join: &LiveJoin, number: usize) -> Relation {
         .filter(|at| place_of(**at) == number)
         .map(|at| at.column);
     let parameters = relation.parameters.iter().map(|(column, _)| *column);
-    let mut matters: Vec<ColId> = read.chain(parameters).collect();
-    matters.sort_unstable();
-    matters.dedup();
+    let matters = sorted(read.chain(parameters));
     Relation {
         table: relation.table.clone(),
         layout: RowLayout::new(&types),

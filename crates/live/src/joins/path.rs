@@ -1,8 +1,11 @@
 //! In which order the other relations of a join are found for a row of one of them.
 
+use std::cmp::Reverse;
+
 use lightcone_query::ColumnAt;
 
 use super::parts::{place_of, promise, Parts};
+use super::progress::{Members, Progress};
 
 /// From a row of one relation to the matches that it is part of; from a row of a subquery to all around it that it may concern.
 pub(super) struct Path {
@@ -35,66 +38,6 @@ pub(super) struct Known {
     pub key: Option<Vec<ColumnAt>>,
 }
 
-/// Relations, and the subqueries that they are of.
-#[derive(Clone)]
-pub(super) struct Members {
-    subqueries: Vec<usize>,
-    relations: Vec<usize>,
-}
-
-impl Members {
-    /// Those of a query or subquery, and of all around that.
-    pub fn of(parts: &Parts, subquery: Option<usize>) -> Members {
-        let mut subqueries = Vec::new();
-        let mut next = subquery;
-        while let Some(subquery) = next {
-            subqueries.push(subquery);
-            next = parts.parents[subquery];
-        }
-        let is_member = |relation: &usize| {
-            let subquery = parts.relations[*relation].subquery;
-            subquery.is_none_or(|subquery| subqueries.contains(&subquery))
-        };
-        let relations = (0..parts.relations.len()).filter(is_member).collect();
-        Members {
-            subqueries,
-            relations,
-        }
-    }
-
-    fn without(&self, relations: Vec<usize>) -> Members {
-        let mut members = self.clone();
-        members.relations.retain(|own| !relations.contains(own));
-        members
-    }
-
-    pub fn has(&self, at: ColumnAt) -> bool {
-        self.relations.contains(&place_of(at))
-    }
-
-    pub fn has_residuals_of(&self, subquery: Option<usize>) -> bool {
-        subquery.is_none_or(|subquery| self.subqueries.contains(&subquery))
-    }
-
-    /// Where the values of a key are in rows of these relations, if all of them are.
-    pub fn key_of(&self, parts: &Parts) -> Option<Vec<ColumnAt>> {
-        let parameters = &parts.parameters;
-        // By parameter: one that is known and equals it.
-        let mut known = vec![None; parameters.columns.len()];
-        for (at, first) in parameters.columns.iter().zip(&parameters.first_equal) {
-            if self.has(*at) {
-                known[*first].get_or_insert(*at);
-            }
-        }
-        let columns = parameters.columns.iter().zip(&parameters.first_equal);
-        let source = |(at, first): (&ColumnAt, &usize)| match self.has(*at) {
-            true => Some(*at),
-            false => known[*first],
-        };
-        columns.map(source).collect()
-    }
-}
-
 impl Path {
     /// The way from the rows of `start`.
     pub fn new(parts: &Parts, start: usize) -> Path {
@@ -106,26 +49,25 @@ impl Path {
         // The rows around a subquery are wanted, and for whom they are: what else the subquery reads leads to the same rows
         // more often.
         let path = Path::over(parts, start, all.clone());
-        let short = Path::over(parts, start, all.without(path.side_ways(parts, false)));
+        let short = Path::over(parts, start, all.without(&path.side_ways(parts, false)));
         match short.has_key || !path.has_key {
             true => short,
-            false => Path::over(parts, start, all.without(path.side_ways(parts, true))),
+            false => Path::over(parts, start, all.without(&path.side_ways(parts, true))),
         }
     }
 
     fn over(parts: &Parts, start: usize, members: Members) -> Path {
-        let mut progress = Progress {
-            parts,
-            members: &members,
-            key: members.key_of(parts),
-            is_bound: vec![false; parts.relations.len()],
-            checked: vec![false; parts.residuals.len()],
-        };
-        let has_key = progress.key.is_some();
-        let first = progress.bind(start);
+        let mut progress = Progress::new(parts, &members, &Members::default(), |subquery| {
+            members.has_residuals_of(subquery)
+        });
+        let mut key = members.key_of(parts);
+        let has_key = key.is_some();
+        let first = Known::of(&mut progress, start, &mut key);
         let mut hops = Vec::with_capacity(parts.relations.len() - 1);
-        while let Some((edge, from, to)) = progress.best_edge() {
-            let known = progress.bind(place_of(to));
+        // To at most one row, or else to rows that most is said of; of several such joins, by the first.
+        let order = |to: ColumnAt| Reverse(promise(parts, to));
+        while let Some((edge, from, to)) = progress.leads().min_by_key(|lead| order(lead.2)) {
+            let known = Known::of(&mut progress, place_of(to), &mut key);
             hops.push(Hop {
                 from,
                 to,
@@ -163,55 +105,14 @@ impl Path {
     }
 }
 
-struct Progress<'s> {
-    parts: &'s Parts,
-    members: &'s Members,
-    /// Where the key is, until it is known.
-    key: Option<Vec<ColumnAt>>,
-    is_bound: Vec<bool>,
-    /// By residual.
-    checked: Vec<bool>,
-}
-
-impl Progress<'_> {
-    fn is_bound(&self, at: ColumnAt) -> bool {
-        self.is_bound[place_of(at)]
-    }
-
-    fn bind(&mut self, relation: usize) -> Known {
-        self.is_bound[relation] = true;
-        let mut residuals = Vec::new();
-        for (number, (subquery, residual)) in self.parts.residuals.iter().enumerate() {
-            let is_known = residual.columns.iter().all(|at| self.is_bound(*at));
-            if is_known && !self.checked[number] && self.members.has_residuals_of(*subquery) {
-                residuals.push(number);
-                self.checked[number] = true;
-            }
-        }
+impl Known {
+    /// With the row of one more relation. `key` says where the key is, until it is known.
+    fn of(progress: &mut Progress<'_>, relation: usize, key: &mut Option<Vec<ColumnAt>>) -> Known {
+        let residuals = progress.add(relation);
         // Parameters that are known by an equal one are not waited for; all others are, as they have to fit.
-        let mut parameters = self.parts.parameters.columns.iter();
-        let has_key = parameters.all(|at| self.is_bound(*at) || !self.members.has(*at));
-        let key = if has_key { self.key.take() } else { None };
+        let mut parameters = progress.parts.parameters.columns.iter();
+        let has_key = parameters.all(|at| progress.is_known(*at) || !progress.members.has(*at));
+        let key = if has_key { key.take() } else { None };
         Known { residuals, key }
-    }
-
-    /// The join that is followed next: to at most one row, or else to rows that most is said of.
-    fn best_edge(&self) -> Option<(Option<usize>, ColumnAt, ColumnAt)> {
-        let leads_on = |(edge, [left, right]): (usize, [ColumnAt; 2])| match (
-            self.is_bound(left),
-            self.is_bound(right),
-        ) {
-            (true, false) => Some((edge, left, right)),
-            (false, true) => Some((edge, right, left)),
-            _ => None,
-        };
-        let joins = self.parts.edges.len();
-        let edges = self.parts.edges.iter().map(|edge| edge.ends);
-        let edges = edges.chain(self.parts.links.iter().copied());
-        let of_members = |(_, _, to): &(usize, ColumnAt, ColumnAt)| self.members.has(*to);
-        let next = edges.enumerate().filter_map(leads_on).filter(of_members);
-        let best =
-            next.max_by_key(|(edge, _, to)| (promise(self.parts, *to), std::cmp::Reverse(*edge)));
-        best.map(|(edge, from, to)| ((edge < joins).then_some(edge), from, to))
     }
 }

@@ -8,7 +8,7 @@ use lightcone_query::{ColumnAt, LiveJoin, Predicate};
 use lightcone_schema::TableSchema;
 use lightcone_types::{ColId, TableId};
 
-use super::parts::{place_of, Parts, Relation};
+use super::parts::{place_of, sorted, Parts, Relation};
 use super::path::Path;
 use super::subquery::{driver_of, Driver, Subquery};
 use crate::shape_id::ShapeId;
@@ -104,10 +104,8 @@ impl JoinShape {
         let own = self.relations.iter().filter_map(|r| r.predicate.as_ref());
         let guards = self.subqueries.iter().flat_map(|subquery| &subquery.guards);
         let guards = guards.chain(&self.guards).map(|guard| &guard.predicate);
-        let residuals = self
-            .residuals
-            .iter()
-            .map(|(_, residual)| &residual.predicate);
+        let residuals = self.residuals.iter();
+        let residuals = residuals.map(|(_, residual)| &residual.predicate);
         own.chain(residuals).chain(guards)
     }
 
@@ -116,10 +114,8 @@ impl JoinShape {
         let count = self.relations.len();
         let on = self.edges.iter().map(|edge| &edge.on);
         let predicates = self.predicates().chain(on).map(Predicate::memory_bytes);
-        let columns = self
-            .residuals
-            .iter()
-            .map(|(_, residual)| residual.columns.len());
+        let residuals = self.residuals.iter();
+        let columns = residuals.map(|(_, residual)| residual.columns.len());
         size_of::<JoinShape>()
             + count * size_of::<Relation>()
             + count * count * size_of::<super::path::Hop>()
@@ -130,9 +126,7 @@ impl JoinShape {
 
     /// What a changed row costs that is looked at for this shape.
     pub fn steps(&self, row_bytes: usize) -> usize {
-        let predicates = self
-            .predicates()
-            .map(|predicate| predicate.steps(row_bytes));
+        let predicates = self.predicates().map(|of| of.steps(row_bytes));
         LOOK_UP_STEPS * (self.relations.len() - 1) + predicates.sum::<usize>()
     }
 }
@@ -143,8 +137,5 @@ fn looked_up(paths: &[Path], subqueries: &[Subquery], number: usize) -> Vec<ColI
     let probes = subqueries.iter().flat_map(|subquery| &subquery.probes);
     let columns = hops.chain(probes.map(|probe| probe.to));
     let own = columns.filter(|at| place_of(*at) == number);
-    let mut columns: Vec<ColId> = own.map(|at| at.column).collect();
-    columns.sort_unstable();
-    columns.dedup();
-    columns
+    sorted(own.map(|at| at.column))
 }

@@ -3,8 +3,8 @@
 use lightcone_query::{ColumnAt, Guard, GuardSays, LiveJoin};
 use lightcone_types::ColId;
 
-use super::parts::{place_of, promise, Parts};
-use super::path::Members;
+use super::parts::{place_of, promise, sorted, Parts};
+use super::progress::{Members, Progress};
 
 /// Of the indexes by which the rows of a relation may be found, so many are compared beside the first.
 const OTHERS_MAX: usize = 4;
@@ -83,11 +83,8 @@ impl Subquery {
     /// What the row that comes out is joined with.
     pub fn around(parts: &Parts) -> Subquery {
         let others = parts.around().filter(|number| *number != parts.returned);
-        Subquery::over(
-            parts,
-            None,
-            (others.collect(), &parts.guards[..], Vec::new()),
-        )
+        let rest = (others.collect(), &parts.guards[..], Vec::new());
+        Subquery::over(parts, None, rest)
     }
 
     fn over(
@@ -95,22 +92,13 @@ impl Subquery {
         number: Option<usize>,
         (relations, guards, reads): (Vec<usize>, &[Guard], Vec<ColumnAt>),
     ) -> Subquery {
-        let mut progress = Progress {
-            parts,
-            number,
-            members: Members::of(parts, number),
-            missing: relations.clone(),
-            checked: vec![false; parts.residuals.len()],
-        };
-        let start = progress.residuals();
-        let mut probes = Vec::with_capacity(relations.len());
-        while let Some(probe) = progress.next() {
-            probes.push(probe);
-        }
+        let members = Members::of(parts, number);
+        let known = members.without(&relations);
+        let mut progress = Progress::new(parts, &members, &known, |of| of == number);
         Subquery {
             relations,
-            start,
-            probes,
+            start: progress.residuals(),
+            probes: std::iter::from_fn(|| next_probe(&mut progress)).collect(),
             guards: guards.to_vec(),
             reads,
         }
@@ -135,84 +123,31 @@ fn reads(join: &LiveJoin, number: usize) -> Vec<ColumnAt> {
         residuals.chain(subquery.guards.iter().flat_map(|guard| &guard.columns))
     });
     let is_around = |at: &&ColumnAt| !is_within(join.relations[place_of(**at)].subquery);
-    let mut columns: Vec<ColumnAt> = columns.filter(is_around).copied().collect();
-    columns.sort_unstable();
-    columns.dedup();
-    columns
+    sorted(columns.filter(is_around).copied())
 }
 
-struct Progress<'s> {
-    parts: &'s Parts,
-    /// None for what is in no subquery.
-    number: Option<usize>,
-    members: Members,
-    /// Relations that are not looked for yet.
-    missing: Vec<usize>,
-    checked: Vec<bool>,
-}
-
-impl Progress<'_> {
-    fn is_known(&self, at: ColumnAt) -> bool {
-        !self.missing.contains(&place_of(at))
-    }
-
-    /// The conditions that can be said now, and could not be said before.
-    fn residuals(&mut self) -> Vec<usize> {
-        let all = self.parts.residuals.iter().enumerate();
-        let own = all.filter(|(_, (subquery, _))| *subquery == self.number);
-        let is_new = |number: &usize| {
-            let (_, residual) = &self.parts.residuals[*number];
-            !self.checked[*number] && residual.columns.iter().all(|at| self.is_known(*at))
-        };
-        let new: Vec<usize> = own.map(|(number, _)| number).filter(is_new).collect();
-        for number in &new {
-            self.checked[*number] = true;
-        }
-        new
-    }
-
-    /// The links and joins that lead to a relation that is missing: which join, from and to.
-    fn links(&self) -> impl Iterator<Item = (Option<usize>, ColumnAt, ColumnAt)> + '_ {
-        let joins = self.parts.edges.iter().enumerate();
-        let joins = joins.map(|(number, edge)| (Some(number), edge.ends));
-        let links = self.parts.links.iter().map(|ends| (None, *ends));
-        joins.chain(links).filter_map(|(edge, [left, right])| {
-            let is_missing = |at: ColumnAt| self.missing.contains(&place_of(at));
-            let is_around = |at: ColumnAt| self.members.has(at) && !is_missing(at);
-            if is_missing(left) && is_around(right) {
-                return Some((edge, right, left));
-            }
-            (is_missing(right) && is_around(left)).then_some((edge, left, right))
-        })
-    }
-
-    fn next(&mut self) -> Option<Probe> {
-        let (edge, from, to) = self
-            .links()
-            .max_by_key(|(_, _, to)| promise(self.parts, *to))?;
-        let relation = place_of(to);
-        let others = self.links().filter(|link| place_of(link.2) == relation);
-        let others = others.filter(|link| *link != (edge, from, to));
-        let others = others.map(|(_, from, to)| (to.column, Sought::Column(from)));
-        let parameters: Vec<_> = self.parts.parameters.of_relation(relation).collect();
-        let by_parameter = parameters.iter();
-        let by_parameter =
-            by_parameter.map(|(number, column)| (*column, Sought::Parameter(*number)));
-        let table = &self.parts.relations[relation].table;
-        let has_index = |(column, _): &(ColId, Sought)| {
-            let mut indexes = table.indexes.iter();
-            indexes.any(|index| *index.algorithm.columns() == [*column])
-        };
-        let others = by_parameter.chain(others).filter(has_index);
-        let others = others.take(OTHERS_MAX).collect();
-        self.missing.retain(|missing| *missing != relation);
-        Some(Probe {
-            to,
-            from,
-            edge,
-            others,
-            parameters,
-            residuals: self.residuals(),
-        })
-    }
+/// The relation that is looked for next, and how.
+fn next_probe(progress: &mut Progress<'_>) -> Option<Probe> {
+    let parts = progress.parts;
+    let best = progress.leads().max_by_key(|lead| promise(parts, lead.2))?;
+    let (edge, from, to) = best;
+    let relation = place_of(to);
+    let others = progress.leads().filter(|lead| *lead != best);
+    let others = others.filter(|lead| place_of(lead.2) == relation);
+    let others = others.map(|(_, from, to)| (to.column, Sought::Column(from)));
+    let parameters: Vec<_> = parts.parameters.of_relation(relation).collect();
+    let by_parameter = parameters.iter();
+    let by_parameter = by_parameter.map(|(number, column)| (*column, Sought::Parameter(*number)));
+    let table = &parts.relations[relation].table;
+    let has_index = |(column, _): &(ColId, Sought)| table.has_index_on(*column);
+    let others = by_parameter.chain(others).filter(has_index);
+    let others = others.take(OTHERS_MAX).collect();
+    Some(Probe {
+        to,
+        from,
+        edge,
+        others,
+        parameters,
+        residuals: progress.add(relation),
+    })
 }

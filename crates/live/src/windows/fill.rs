@@ -174,41 +174,40 @@ struct Search<'w, 'r> {
 impl Search<'_, '_> {
     /// False: no more rows are wanted.
     fn look_at(&mut self, row: &[u8], in_order: bool) -> bool {
+        let goes_on = self.take(row, in_order);
+        self.is_too_much |= goes_on.is_none();
+        goes_on == Some(true)
+    }
+
+    /// As above. None: there would be more to look at than may be.
+    fn take(&mut self, row: &[u8], in_order: bool) -> Option<bool> {
         let Wanted {
             shape, key, after, ..
         } = *self.wanted;
-        let cost = shape.cost_in_rows(row.len());
-        if self.reading.spend(cost).is_none() {
-            self.is_too_much = true;
-            return false;
-        }
+        self.reading.spend(shape.cost_in_rows(row.len()))?;
         if in_order && self.entries.len() >= self.wanted.rows && self.is_of_next_group(row) {
             self.is_over = true;
-            return false;
+            return Some(false);
         }
         if shape.sources.is_empty() {
             if !shape.admits(row) {
-                return true;
+                return Some(true);
             }
             shape.write_key(row, &mut self.key);
             if self.key != key {
-                return true;
+                return Some(true);
             }
         }
         let key_len = shape.write_entry(row, &mut self.entry);
         if after.is_some_and(|after| self.entry[..] <= *after.bytes()) {
-            return true;
+            return Some(true);
         }
         let mut weight = Weight::ONCE;
         if !shape.sources.is_empty() && !self.wanted.is_any_source {
-            weight = match shape.weight(self.reading, key, row) {
-                Some(weight) if weight.times == 0 => return true,
-                Some(weight) => weight,
-                None => {
-                    self.is_too_much = true;
-                    return false;
-                }
-            };
+            weight = shape.weight(self.reading, key, row)?;
+            if weight.times == 0 {
+                return Some(true);
+            }
         }
         if in_order {
             self.first.clear();
@@ -216,16 +215,13 @@ impl Search<'_, '_> {
             order.push_key(&shape.layout, row, &mut self.first);
         }
         // Rows that are found are copied.
-        if self.reading.spend(row.len() / BYTES_PER_ROW).is_none() {
-            self.is_too_much = true;
-            return false;
-        }
-        self.entries
-            .push(Entry::new(&self.entry, key_len).with_weight(weight));
+        self.reading.spend(row.len() / BYTES_PER_ROW)?;
+        let entry = Entry::new(&self.entry, key_len);
+        self.entries.push(entry.with_weight(weight));
         if self.entries.len() > self.wanted.rows.saturating_mul(2) + SPARE_ROWS {
             self.cut();
         }
-        true
+        Some(true)
     }
 
     /// Whether all rows from here on come behind those that were found.

@@ -28,7 +28,7 @@ use rustc_hash::FxHashMap;
 
 use self::allowance::{Allowance, Spent};
 use self::limits::Room;
-use self::shape_windows::{Before, Concerned, Scratch, ShapeWindows};
+use self::shape_windows::{Before, Concerned, Live, Scratch, ShapeWindows};
 
 pub use self::limits::{WindowLimits, WindowUser};
 pub use self::shape::{WindowShape, WindowShapes};
@@ -134,7 +134,8 @@ impl Windows {
             };
             if let Some(before) = &mut self.before {
                 let rows = before.entry(window.caller_and_text());
-                rows.or_insert_with(|| windows.entries(&window.key).to_vec());
+                let live = windows.find(&window.key);
+                rows.or_insert_with(|| live.map_or(&[][..], Live::shown).to_vec());
             }
             if let Some(bytes) = windows.remove_holder(&window.key, holder) {
                 self.bytes -= bytes;
@@ -222,16 +223,19 @@ impl Windows {
         }
     }
 
+    fn find(&self, shape: TableId, key: &[u8]) -> Option<&Live> {
+        self.shapes.get(&shape)?.find(key)
+    }
+
     /// The rows of a window.
     pub fn entries(&self, window: &BoundWindow) -> &[Entry] {
-        let windows = self.shapes.get(&window.shape.id);
-        windows.map_or(&[], |windows| windows.entries(&window.key))
+        let live = self.find(window.shape.id, &window.key);
+        live.map_or(&[], Live::shown)
     }
 
     /// Whether the rows of a window are known.
     pub fn has(&self, window: &BoundWindow) -> bool {
-        let windows = self.shapes.get(&window.shape.id);
-        windows.is_some_and(|windows| windows.has(&window.key))
+        self.find(window.shape.id, &window.key).is_some()
     }
 
     /// Whether windows of the table, or join, are kept up to date.
@@ -241,17 +245,14 @@ impl Windows {
 
     /// The instances of views that have a window.
     pub fn instances_of_key(&self, shape: TableId, key: &[u8]) -> impl Iterator<Item = u32> + '_ {
-        let windows = self.shapes.get(&shape);
-        let holders = windows.and_then(|windows| windows.holders(key));
-        holders
-            .into_iter()
-            .flat_map(|holders| holders.instances.iter().copied())
+        let live = self.find(shape, key).into_iter();
+        live.flat_map(|live| live.holders.instances.iter().copied())
     }
 
     /// Whether a window is kept up to date no more.
     pub fn has_failed(&self, window: &BoundWindow) -> bool {
-        let windows = self.shapes.get(&window.shape.id);
-        windows.is_some_and(|windows| windows.has_failed(&window.key))
+        let live = self.find(window.shape.id, &window.key);
+        live.is_some_and(|live| live.has_failed)
     }
 
     /// Makes all windows anew, over tables that took the place of others. No client is told what has changed. Each may look at as many

@@ -80,8 +80,7 @@ impl ShapeWindows {
     fn find_short(&mut self, scratch: &mut Scratch) {
         scratch.short.clear();
         for &window in &scratch.touched {
-            let live = self.windows[window as usize].as_mut();
-            let live = live.expect("it was just touched");
+            let live = &self.windows[window as usize];
             if live.has_failed || live.window.missing_rows(live.extent).0 == 0 {
                 continue;
             }

@@ -64,11 +64,8 @@ impl WindowShape {
     fn new(window: &LiveWindow, sources: Vec<Source>) -> Option<WindowShape> {
         let columns = window.table.columns.iter();
         let types: Vec<AlgebraicType> = columns.map(|column| column.ty.clone()).collect();
-        let parameters: Vec<ColId> = window
-            .parameters
-            .iter()
-            .map(|(column, _)| *column)
-            .collect();
+        let parameters = window.parameters.iter().map(|(column, _)| *column);
+        let parameters: Vec<ColId> = parameters.collect();
         let (first_column, descending) = window.order.first()?;
         let to_usize = |rows: u64| usize::try_from(rows).unwrap_or(usize::MAX);
         let start = to_usize(window.offset);
@@ -138,12 +135,8 @@ impl WindowShape {
 
     /// The values of the window's own parameters in its key.
     pub(super) fn own_key<'k>(&self, key: &'k [u8]) -> &'k [u8] {
-        let mut end = 0;
-        for column in &self.parameters {
-            let length = self.layout.check_column(usize::from(column.0), &key[end..]);
-            end += length.expect("keys are values of the parameters' types");
-        }
-        &key[..end]
+        let lengths = self.values(key).map(<[u8]>::len);
+        &key[..lengths.sum::<usize>()]
     }
 
     /// The keys of the sources in the key of a window.
@@ -169,16 +162,19 @@ impl WindowShape {
 
     /// The value of a parameter in a key.
     pub fn value<'k>(&self, key: &'k [u8], parameter: usize) -> &'k [u8] {
-        let mut at = 0;
-        for (place, column) in self.parameters.iter().enumerate() {
-            let length = self.layout.check_column(usize::from(column.0), &key[at..]);
+        self.values(key).nth(parameter).unwrap_or_default()
+    }
+
+    /// The values of the parameters in a key.
+    fn values<'s, 'k>(&'s self, key: &'k [u8]) -> impl Iterator<Item = &'k [u8]> + use<'s, 'k> {
+        let mut rest = key;
+        self.parameters.iter().map(move |column| {
+            let length = self.layout.check_column(usize::from(column.0), rest);
             let length = length.expect("keys are values of the parameters' types");
-            if place == parameter {
-                return &key[at..at + length];
-            }
-            at += length;
-        }
-        &[]
+            let (value, behind) = rest.split_at(length);
+            rest = behind;
+            value
+        })
     }
 
     /// The tables and columns whose indexes have to be held for its windows, and for what decides about their rows.
@@ -285,9 +281,8 @@ fn accesses(table: &TableSchema, parameters: &[ColId], first: ColId) -> Option<V
     }
     accesses.extend(wide.into_iter().take(1));
     if accesses.is_empty() {
-        let mut indexes = table.indexes.iter();
         // No other can be held beside an index on the same column.
-        if indexes.any(|index| *index.algorithm.columns() == [first]) {
+        if table.has_index_on(first) {
             return None;
         }
         accesses.push(Access::Ordered {
@@ -321,15 +316,9 @@ impl WindowShapes {
         window: &LiveWindow,
         joins: &JoinShapes,
     ) -> Option<(Arc<WindowShape>, Box<[u8]>)> {
-        let (parameters, values): (Vec<ColId>, Vec<&Box<[u8]>>) = window
-            .parameters
-            .iter()
-            .map(|(column, value)| (*column, value))
-            .unzip();
-        let mut key: Vec<u8> = values
-            .into_iter()
-            .flat_map(|value| value.iter().copied())
-            .collect();
+        let parameters = window.parameters.iter();
+        let values = parameters.clone().flat_map(|(_, value)| value.iter());
+        let mut key: Vec<u8> = values.copied().collect();
         let mut sources = Vec::with_capacity(window.sources.len());
         for source in &window.sources {
             let (source, of_source) = Source::new(source, joins);
@@ -338,7 +327,7 @@ impl WindowShapes {
         }
         let plan = Plan {
             table: window.table.id,
-            parameters,
+            parameters: parameters.map(|(column, _)| *column).collect(),
             predicate: window.predicate.clone(),
             order: window.order.clone(),
             rows: (window.offset, window.limit),

@@ -5,17 +5,18 @@ use std::sync::Arc;
 
 use lightcone_table::{CurrentTables, DeltaBatch, DeltaKind, DeltaOp, RowAt};
 use lightcone_types::{Identity, TableId};
+use slab::Slab;
 use smallvec::SmallVec;
 
 use super::allowance::{Allowance, Spent};
-use super::fill::{Found, Wanted};
+use super::fill::Wanted;
 use super::limits::{Room, WindowLimits};
 use super::shape::WindowShape;
 use super::source::Source;
 use super::window::{Changes, Entry, Extent, Window};
 use crate::bound_query::BoundWindow;
 use crate::holders::{Holder, Holders};
-use crate::joins::{Answers, Reading};
+use crate::joins::{kind_of, Answers, Reading};
 use crate::key::Key;
 use crate::work::RowsLately;
 
@@ -35,7 +36,7 @@ pub(super) struct Live {
     pub window: Window,
     /// Which of the shape's ways finds its rows.
     pub access: usize,
-    holders: Holders,
+    pub holders: Holders,
     /// It was too much, and is not kept up to date any more.
     pub has_failed: bool,
     /// It has the changes of the present transaction, but clients were not told.
@@ -54,6 +55,11 @@ impl Live {
         WINDOW_BYTES + 3 * self.asked.key.len() + self.window.memory_bytes()
     }
 
+    /// The rows that come out.
+    pub fn shown(&self) -> &[Entry] {
+        self.window.shown(self.extent)
+    }
+
     /// It was too much, and what it has changed so far is not told: that is no state of it.
     fn give_up(&mut self) {
         self.has_failed = true;
@@ -67,8 +73,7 @@ pub(super) struct ShapeWindows {
     by_key: hashbrown::HashMap<Box<[u8]>, u32>,
     /// By source, and its key.
     by_source: Vec<hashbrown::HashMap<Key, SmallVec<[u32; 1]>>>,
-    pub windows: Vec<Option<Live>>,
-    free: Vec<u32>,
+    pub windows: Slab<Live>,
     /// What was looked at for them.
     pub lately: RowsLately,
 }
@@ -115,8 +120,7 @@ impl ShapeWindows {
             by_source: shape.sources.iter().map(of_source).collect(),
             shape,
             by_key: hashbrown::HashMap::default(),
-            windows: Vec::new(),
-            free: Vec::new(),
+            windows: Slab::new(),
             lately: RowsLately::default(),
         }
     }
@@ -125,18 +129,14 @@ impl ShapeWindows {
         self.by_key.is_empty()
     }
 
-    fn find(&self, key: &[u8]) -> Option<&Live> {
+    pub fn find(&self, key: &[u8]) -> Option<&Live> {
         let window = *self.by_key.get(key)?;
-        self.windows[window as usize].as_ref()
+        self.windows.get(window as usize)
     }
 
+    /// Numbers are of windows that are there.
     pub fn live(&mut self, window: u32) -> &mut Live {
-        let live = self.windows[window as usize].as_mut();
-        live.expect("numbers are of windows that are there")
-    }
-
-    pub fn holders(&self, key: &[u8]) -> Option<&Holders> {
-        self.find(key).map(|live| &live.holders)
+        &mut self.windows[window as usize]
     }
 
     /// False: there is no such window yet.
@@ -163,14 +163,13 @@ impl ShapeWindows {
             answers: &mut room.answers,
             rows_left: room.rows_left,
         };
-        let found = self.find_all(&mut reading, asked);
+        let found = find_all(&self.shape, &mut reading, asked);
         room.rows_left = reading.rows_left;
         let Some((window, access)) = found else {
             let table = &self.shape.table.name;
             return Err(format!("finding the rows of the subscription with ORDER BY would take more than the {} rows of `{table}` that limits.window-rows-read-max allows to look at: add an index to the module that begins with the columns of `=` in WHERE and goes on with the first one of ORDER BY [LC0728]", room.user.limits.rows_read_max));
         };
-        let number = self.free.last().copied();
-        let number = number.unwrap_or(self.windows.len() as u32);
+        let number = self.windows.vacant_key() as u32;
         let mut holders = Holders::default();
         holders.add(holder);
         let mut live = Live {
@@ -191,20 +190,11 @@ impl ShapeWindows {
         if bytes_of_others.saturating_add(bytes) > room.bytes_max(bytes) {
             return Err(format!("the rows of all windows (ORDER BY … LIMIT) that clients are subscribed to would take more than the {} bytes of limits.windows-bytes-max, of which half is for few small windows of each connection [LC0727]", room.user.limits.bytes_max));
         }
-        let window = match self.free.pop() {
-            Some(window) => {
-                self.windows[window as usize] = Some(live);
-                window
-            }
-            None => {
-                self.windows.push(Some(live));
-                (self.windows.len() - 1) as u32
-            }
-        };
-        self.by_key.insert(asked.key.clone(), window);
+        self.windows.insert(live);
+        self.by_key.insert(asked.key.clone(), number);
         let keys = self.shape.source_keys(&asked.key);
         for (of_source, key) in self.by_source.iter_mut().zip(keys) {
-            of_source.entry(key.into()).or_default().push(window);
+            of_source.entry(key.into()).or_default().push(number);
         }
         Ok(bytes)
     }
@@ -231,52 +221,15 @@ impl ShapeWindows {
                 of_source.remove(key);
             }
         }
-        self.windows[window as usize] = None;
-        self.free.push(window);
+        self.windows.remove(window as usize);
         Some(bytes)
-    }
-
-    /// All rows of a window, and the way by which they were found.
-    fn find_all(&self, reading: &mut Reading<'_>, asked: &BoundWindow) -> Option<(Window, usize)> {
-        let shape = &*self.shape;
-        let mut window = Window::default();
-        let wanted = Wanted {
-            shape,
-            key: &asked.key,
-            query: (&asked.query, asked.sender),
-            after: None,
-            rows: shape.extent.kept_rows(),
-            is_any_source: false,
-        };
-        let ways: Vec<usize> = (0..shape.accesses.len()).collect();
-        let (found, access) = wanted.find_by_any(reading, &ways, None)?;
-        let Found {
-            entries,
-            is_complete,
-        } = found;
-        window.extend(entries, is_complete, shape.extent, &mut Changes::default());
-        Some((window, access))
-    }
-
-    /// The rows of a window that come out.
-    pub fn entries(&self, key: &[u8]) -> &[Entry] {
-        let live = self.find(key);
-        live.map_or(&[], |live| live.window.shown(self.shape.extent))
-    }
-
-    pub fn has(&self, key: &[u8]) -> bool {
-        self.by_key.contains_key(key)
-    }
-
-    pub fn has_failed(&self, key: &[u8]) -> bool {
-        self.find(key).is_some_and(|live| live.has_failed)
     }
 
     /// What its windows change is told no more.
     #[cold]
     pub fn give_up(&mut self) {
-        let windows = self.windows.iter_mut().flatten();
-        windows.for_each(Live::give_up);
+        let windows = self.windows.iter_mut();
+        windows.for_each(|(_, live)| live.give_up());
     }
 
     /// Gives the bytes that are free now.
@@ -291,21 +244,18 @@ impl ShapeWindows {
 
     /// The bytes of the windows that have not failed.
     pub fn sizes(&self) -> impl Iterator<Item = (usize, u32)> + '_ {
-        let windows = self.windows.iter().enumerate();
-        windows.filter_map(|(number, live)| {
-            let live = live.as_ref().filter(|live| !live.has_failed)?;
-            Some((live.bytes, number as u32))
-        })
+        let kept = self.windows.iter().filter(|(_, live)| !live.has_failed);
+        kept.map(|(number, live)| (live.bytes, number as u32))
     }
 
     pub fn some_failed(&self) -> bool {
-        self.windows.iter().flatten().any(|live| live.has_failed)
+        self.windows.iter().any(|(_, live)| live.has_failed)
     }
 
     /// The windows that have failed, with each of the instances of views that have them.
     pub fn failed(&self) -> impl Iterator<Item = (Arc<BoundWindow>, u32)> + '_ {
-        let failed = self.windows.iter().flatten().filter(|live| live.has_failed);
-        failed.flat_map(|live| {
+        let failed = self.windows.iter().filter(|(_, live)| live.has_failed);
+        failed.flat_map(|(_, live)| {
             let instances = live.holders.instances.iter();
             instances.map(|instance| (live.asked.clone(), *instance))
         })
@@ -326,19 +276,16 @@ impl ShapeWindows {
     ) -> usize {
         let mut bytes = 0;
         let mut answers = Answers::default();
-        for number in 0..self.windows.len() {
-            let Some(live) = &self.windows[number] else {
-                continue;
-            };
+        let (shape, windows) = (self.shape.clone(), &mut self.windows);
+        for (_, live) in windows.iter_mut() {
             let granted = limits.rows_read_max.min(*rows_left);
             let mut reading = Reading {
                 tables,
                 answers: &mut answers,
                 rows_left: granted,
             };
-            let found = self.find_all(&mut reading, &live.asked);
+            let found = find_all(&shape, &mut reading, &live.asked);
             *rows_left -= granted - reading.rows_left;
-            let live = self.live(number as u32);
             live.has_failed |= found.is_none();
             (live.window, live.access) = found.unwrap_or_default();
             live.bytes = live.memory_bytes();
@@ -388,8 +335,7 @@ impl ShapeWindows {
         // Of all windows that the row comes into.
         let mut entry = None;
         for &number in numbers {
-            let live = self.windows[number as usize].as_mut();
-            let live = live.expect("keys are of windows that are there");
+            let live = &mut self.windows[number as usize];
             if live.has_failed || live.is_new || live.window.is_beyond(&scratch.entry) {
                 continue;
             }
@@ -419,8 +365,7 @@ impl ShapeWindows {
         let Some(&number) = self.by_key.get(&*scratch.key) else {
             return;
         };
-        let live = self.windows[number as usize].as_mut();
-        let live = live.expect("keys are of windows that are there");
+        let live = &mut self.windows[number as usize];
         if live.has_failed || live.is_new {
             return;
         }
@@ -450,11 +395,10 @@ impl ShapeWindows {
     /// Appends how the rows of new windows differ from those that clients have.
     pub fn tell_new(&mut self, before: &Before, deltas: &mut DeltaBatch, scratch: &mut Scratch) {
         scratch.touched.clear();
-        for (number, live) in (0..).zip(&mut self.windows) {
-            let Some(live) = live.as_mut().filter(|live| live.is_new) else {
+        for (number, live) in self.windows.iter_mut() {
+            if !std::mem::take(&mut live.is_new) {
                 continue;
-            };
-            live.is_new = false;
+            }
             let Some(rows) = before.get(&live.asked.caller_and_text()) else {
                 continue;
             };
@@ -465,7 +409,7 @@ impl ShapeWindows {
             for entry in live.window.shown(extent) {
                 changes.push(entry, 1, extent);
             }
-            scratch.touched.push(number);
+            scratch.touched.push(number as u32);
         }
         self.finish(deltas, scratch);
     }
@@ -493,11 +437,7 @@ impl ShapeWindows {
             live.is_touched = false;
             live.rows_read = 0;
             for (entry, weight) in live.changes.net() {
-                let kind = match *weight > 0 {
-                    true => DeltaKind::Insert,
-                    false => DeltaKind::Delete,
-                };
-                let row = entry.row();
+                let (kind, row) = (kind_of(*weight), entry.row());
                 let at = match is_alone {
                     true => deltas.write_row(row),
                     false => *written
@@ -516,10 +456,32 @@ impl ShapeWindows {
     }
 }
 
+/// All rows of a window, and the way by which they were found.
+fn find_all(
+    shape: &WindowShape,
+    reading: &mut Reading<'_>,
+    asked: &BoundWindow,
+) -> Option<(Window, usize)> {
+    let mut window = Window::default();
+    let wanted = Wanted {
+        shape,
+        key: &asked.key,
+        query: (&asked.query, asked.sender),
+        after: None,
+        rows: shape.extent.kept_rows(),
+        is_any_source: false,
+    };
+    let ways: Vec<usize> = (0..shape.accesses.len()).collect();
+    let (found, access) = wanted.find_by_any(reading, &ways, None)?;
+    let changes = &mut Changes::default();
+    window.extend(found.entries, found.is_complete, shape.extent, changes);
+    Some((window, access))
+}
+
 /// A window of a shape was too much, and with it maybe another one, of this shape or not.
 #[cold]
 pub(super) fn give_up(
-    windows: &mut [Option<Live>],
+    windows: &mut Slab<Live>,
     spent: Spent,
     allowance: &mut Allowance,
     greedy: &mut Vec<Spent>,
@@ -527,8 +489,7 @@ pub(super) fn give_up(
     let greedier = allowance.fail(spent);
     for failed in [Some(spent), greedier].into_iter().flatten() {
         if failed.shape == spent.shape {
-            let live = windows[failed.window as usize].as_mut();
-            live.expect("it has just taken rows").give_up();
+            windows[failed.window as usize].give_up();
         }
         greedy.push(failed);
     }

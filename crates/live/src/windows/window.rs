@@ -228,22 +228,23 @@ impl Window {
         let entry = make();
         self.bytes += entry.memory_bytes();
         self.entries.insert(place, entry);
-        self.tell_of_insert(place, extent, changes);
+        self.tell(place, 1, extent, changes);
         // Of very many rows of one transaction, most need not be kept.
         if self.entries.len() > extent.kept_rows().saturating_mul(2) {
             self.trim(extent);
         }
     }
 
-    fn tell_of_insert(&self, place: usize, extent: Extent, changes: &mut Changes) {
+    /// The row at this place has come, or is to go, as `weight` says: which rows come out because of it, and which do no more.
+    fn tell(&self, place: usize, weight: isize, extent: Extent, changes: &mut Changes) {
         if place >= extent.end || extent.start >= extent.end {
             return;
         }
         if let Some(entry) = self.entries.get(place.max(extent.start)) {
-            changes.push(entry, 1, extent);
+            changes.push(entry, weight, extent);
         }
         if let Some(entry) = self.entries.get(extent.end) {
-            changes.push(entry, -1, extent);
+            changes.push(entry, -weight, extent);
         }
     }
 
@@ -287,15 +288,7 @@ impl Window {
     }
 
     fn remove_at(&mut self, place: usize, extent: Extent, changes: &mut Changes) {
-        let is_shown = place < extent.end && extent.start < extent.end;
-        if is_shown {
-            if let Some(entry) = self.entries.get(place.max(extent.start)) {
-                changes.push(entry, -1, extent);
-            }
-            if let Some(entry) = self.entries.get(extent.end) {
-                changes.push(entry, 1, extent);
-            }
-        }
+        self.tell(place, -1, extent, changes);
         self.bytes -= self.entries.remove(place).memory_bytes();
     }
 

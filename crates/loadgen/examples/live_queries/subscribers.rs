@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lightcone_loadgen::client::{Client, Endpoint};
-use lightcone_loadgen::incoming::Progress;
+use lightcone_loadgen::incoming::{Io, Progress};
 use lightcone_loadgen::websocket::WebSocket;
 use lightcone_types::Identity;
 use lightcone_wire::{
@@ -115,7 +115,12 @@ fn receive_all(clients: Vec<Client>, rows: &AtomicU32) -> Result<()> {
         for event in &events {
             let (stream, websocket) = &mut sockets[event.token().0];
             loop {
-                let progress = websocket.read(stream, &mut buffer, &mut pongs, |bytes| {
+                let io = Io {
+                    stream,
+                    buffer: &mut buffer,
+                    out: &mut pongs,
+                };
+                let progress = websocket.read(io, |bytes| {
                     let body = payload::decode_body(bytes, BODY_BYTES_MAX)?;
                     for message in payload::decode_messages(Protocol::V3, &body)? {
                         rows.fetch_add(rows_of(&message), Ordering::Relaxed);

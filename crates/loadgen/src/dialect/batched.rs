@@ -1,9 +1,7 @@
 //! The binary frames of the RPC server `sqlite_batched_rpc` over WebSocket (spec chapter 09 §13).
 
-use std::io::Read;
-
-use super::{Call, Dialect, Outcome, Received};
-use crate::incoming::Progress;
+use super::{Call, Dialect, OnReceived, Outcome, Received};
+use crate::incoming::{Io, Progress};
 use crate::websocket::WebSocket;
 use crate::Error;
 
@@ -35,15 +33,9 @@ impl Dialect for Batched {
         });
     }
 
-    fn read(
-        &mut self,
-        stream: &mut dyn Read,
-        buffer: &mut Vec<u8>,
-        out: &mut Vec<u8>,
-        on_received: &mut dyn FnMut(Received) -> Result<(), Error>,
-    ) -> Result<Progress, Error> {
+    fn read(&mut self, io: Io<'_>, on_received: OnReceived<'_>) -> Result<Progress, Error> {
         let on_message = |payload: &[u8]| on_answers(payload, on_received);
-        self.websocket.read(stream, buffer, out, on_message)
+        self.websocket.read(io, on_message)
     }
 
     fn append_close(&mut self, out: &mut Vec<u8>) {
@@ -58,10 +50,7 @@ fn append_record(out: &mut Vec<u8>, call: &Call, amount: i64) {
     out.extend_from_slice(&amount.to_le_bytes());
 }
 
-fn on_answers(
-    payload: &[u8],
-    on_received: &mut dyn FnMut(Received) -> Result<(), Error>,
-) -> Result<(), Error> {
+fn on_answers(payload: &[u8], on_received: OnReceived<'_>) -> Result<(), Error> {
     if !payload.len().is_multiple_of(ANSWER_BYTES) {
         return Err(Error::Protocol(format!(
             "it sent a frame of {} bytes, which is no number of 5-byte answers",

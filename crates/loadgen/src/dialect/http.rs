@@ -1,14 +1,14 @@
 //! Requests over HTTP/1.1, one under way per connection: the RPC format of the benchmark's servers
 //! (spec chapter 09 §9), reducer calls (§13) and Convex mutations (§10.8).
 
-use std::io::{Read, Write};
+use std::io::Write;
 
 use serde::Deserialize;
 
-use super::{Call, Dialect, Outcome, Received};
+use super::{Call, Dialect, OnReceived, Outcome, Received};
 use crate::address::Address;
 use crate::http::{self, Response};
-use crate::incoming::{Incoming, Progress};
+use crate::incoming::{Incoming, Io, Progress};
 use crate::Error;
 
 /// The beginning of an RPC server's error after which it is unknown whether the call took place.
@@ -98,7 +98,8 @@ impl RequestTemplate {
 #[derive(Deserialize)]
 struct RpcAnswer {
     ok: Option<bool>,
-    result: Option<serde_json::Value>,
+    #[serde(default)]
+    result: serde_json::Value,
     error: Option<String>,
 }
 
@@ -108,19 +109,17 @@ fn rpc_outcome(response: &Response<'_>) -> Outcome {
     }
     match serde_json::from_slice::<RpcAnswer>(&response.body) {
         Ok(answer) if response.is_success() && answer.ok != Some(false) => {
-            let applied = answer.result.as_ref().and_then(|r| r.get("applied"));
-            match applied.and_then(serde_json::Value::as_bool) {
-                Some(false) => Outcome::Noop,
-                _ => Outcome::Applied,
+            match answer.result["applied"] == false {
+                true => Outcome::Noop,
+                false => Outcome::Applied,
             }
         }
-        Ok(RpcAnswer {
-            error: Some(error), ..
-        }) if error.starts_with(OUTCOME_UNKNOWN) => Outcome::Unknown(error),
-        Ok(RpcAnswer {
-            error: Some(error), ..
-        }) => Outcome::Failed(error),
-        _ => Outcome::Failed(response.shown()),
+        Ok(answer) => match answer.error {
+            Some(error) if error.starts_with(OUTCOME_UNKNOWN) => Outcome::Unknown(error),
+            Some(error) => Outcome::Failed(error),
+            None => Outcome::Failed(response.shown()),
+        },
+        Err(_) => Outcome::Failed(response.shown()),
     }
 }
 
@@ -139,11 +138,8 @@ struct ConvexAnswer {
 fn convex_outcome(response: &Response<'_>) -> Outcome {
     match serde_json::from_slice::<ConvexAnswer>(&response.body) {
         Ok(answer) if response.is_success() && answer.status == "success" => Outcome::Applied,
-        Ok(ConvexAnswer {
-            error_message: Some(error),
-            ..
-        }) => Outcome::Failed(error),
-        _ => Outcome::Failed(response.shown()),
+        Ok(answer) => Outcome::Failed(answer.error_message.unwrap_or_else(|| response.shown())),
+        Err(_) => Outcome::Failed(response.shown()),
     }
 }
 
@@ -182,24 +178,15 @@ impl Dialect for Http {
         }
     }
 
-    fn read(
-        &mut self,
-        stream: &mut dyn Read,
-        buffer: &mut Vec<u8>,
-        _out: &mut Vec<u8>,
-        on_received: &mut dyn FnMut(Received) -> Result<(), Error>,
-    ) -> Result<Progress, Error> {
+    fn read(&mut self, io: Io<'_>, on_received: OnReceived<'_>) -> Result<Progress, Error> {
         let (waiting, template) = (&mut self.waiting, &self.template);
         let mut is_last = false;
-        let progress = self.incoming.read(stream, buffer, 0, |bytes| {
+        let progress = self.incoming.read(io.stream, io.buffer, 0, |bytes| {
             let Some((response, used)) = http::parse(bytes)? else {
                 return Ok(0);
             };
-            let Some(request_id) = waiting.take() else {
-                return Err(Error::Protocol(
-                    "it sent an answer without a request".into(),
-                ));
-            };
+            let no_request = || Error::Protocol("it sent an answer without a request".into());
+            let request_id = waiting.take().ok_or_else(no_request)?;
             is_last = !response.keeps_alive;
             on_received(Received::Answer(request_id, template.outcome(&response)))?;
             Ok(used)

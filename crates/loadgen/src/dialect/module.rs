@@ -1,14 +1,12 @@
 //! Reducer calls by the client protocol over WebSocket, versions 2 and 3 (spec chapter 05).
 
-use std::io::Read;
-
 use lightcone_types::{Encode, Reader};
 use lightcone_wire::{
     skip_server_message, ClientMessage, Protocol, ReducerOutcome, ServerMessage, ServerMessageKind,
 };
 
-use super::{Call, Dialect, Outcome, Received};
-use crate::incoming::Progress;
+use super::{Call, Dialect, OnReceived, Outcome, Received};
+use crate::incoming::{Io, Progress};
 use crate::websocket::WebSocket;
 use crate::Error;
 
@@ -84,15 +82,9 @@ impl Dialect for Module {
         }
     }
 
-    fn read(
-        &mut self,
-        stream: &mut dyn Read,
-        buffer: &mut Vec<u8>,
-        out: &mut Vec<u8>,
-        on_received: &mut dyn FnMut(Received) -> Result<(), Error>,
-    ) -> Result<Progress, Error> {
+    fn read(&mut self, io: Io<'_>, on_received: OnReceived<'_>) -> Result<Progress, Error> {
         let on_message = |payload: &[u8]| on_message(payload, on_received);
-        self.websocket.read(stream, buffer, out, on_message)
+        self.websocket.read(io, on_message)
     }
 
     fn append_close(&mut self, out: &mut Vec<u8>) {
@@ -106,10 +98,7 @@ const RESULT_HEAD_BYTES: usize = 1 + 4 + 8;
 const OK_WITHOUT_UPDATE: [u8; 9] = [0; 9];
 
 /// Handles the messages of a payload.
-fn on_message(
-    payload: &[u8],
-    on_received: &mut dyn FnMut(Received) -> Result<(), Error>,
-) -> Result<(), Error> {
+fn on_message(payload: &[u8], on_received: OnReceived<'_>) -> Result<(), Error> {
     let (&tag, mut body) = payload
         .split_first()
         .ok_or_else(|| Error::Protocol("it sent an empty payload".into()))?;
@@ -196,7 +185,7 @@ mod tests {
         use lightcone_wire::server;
         let timestamp = lightcone_types::Timestamp(1);
         let mut payload = vec![0];
-        server::reducer_result_ok(&mut payload, 1, timestamp, &[]);
+        server::reducer_result_ok(&mut payload, 1, timestamp, &[], (&[], 0));
         server::reducer_result_err(&mut payload, 2, timestamp, "insufficient_funds");
         server::reducer_result_ok_empty(&mut payload, 3, timestamp);
         server::reducer_result_internal_error(&mut payload, 4, timestamp, "no such reducer");

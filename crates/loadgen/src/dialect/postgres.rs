@@ -5,7 +5,6 @@
 //! they wait in the client, as in front of a pool.
 
 use std::collections::VecDeque;
-use std::io::{ErrorKind, Read};
 
 use bytes::BytesMut;
 use fallible_iterator::FallibleIterator;
@@ -13,8 +12,8 @@ use postgres_protocol::message::backend::{ErrorResponseBody, Message};
 use postgres_protocol::message::frontend;
 use postgres_protocol::IsNull;
 
-use super::{Call, Dialect, Outcome, Received};
-use crate::incoming::Progress;
+use super::{Call, Dialect, OnReceived, Outcome, Received};
+use crate::incoming::{Incoming, Io, Progress};
 use crate::Error;
 
 /// How a transfer is done.
@@ -54,13 +53,11 @@ impl PostgresTransfer {
     }
 }
 
-/// A parameter.
 enum Value {
     Int(u32),
     Bigint(i64),
 }
 
-/// Executes a prepared statement.
 fn execute(out: &mut BytesMut, statement: &str, values: &[Value]) {
     let written = frontend::bind(
         "",
@@ -84,6 +81,11 @@ fn execute(out: &mut BytesMut, statement: &str, values: &[Value]) {
 
 fn query(out: &mut BytesMut, text: &str) {
     frontend::query(text, out).expect("a text without NUL");
+}
+
+/// The next message, if all of it is there.
+pub(crate) fn next_message(input: &mut BytesMut) -> Result<Option<Message>, Error> {
+    Message::parse(input).map_err(|error| Error::Protocol(format!("it sent no message: {error}")))
 }
 
 /// Code and text of an error.
@@ -150,7 +152,6 @@ impl Postgres {
         }
     }
 
-    /// Appends what was written.
     fn hand_over(&mut self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.output);
         self.output.clear();
@@ -163,11 +164,8 @@ impl Postgres {
 
     /// A statement is answered: the outcome of its call, or nothing if more statements follow.
     fn on_ready(&mut self) -> Result<Option<(u32, Outcome)>, Error> {
-        let Some(&call) = self.calls.front() else {
-            return Err(Error::Protocol(
-                "it sent an answer without a request".into(),
-            ));
-        };
+        let no_request = || Error::Protocol("it sent an answer without a request".into());
+        let call = *self.calls.front().ok_or_else(no_request)?;
         let answer = std::mem::take(&mut self.answer);
         let outcome = match self.transfer {
             PostgresTransfer::Function => Some(function_outcome(answer)?),
@@ -274,12 +272,12 @@ fn function_outcome(answer: Answer) -> Result<Outcome, Error> {
         [row] => value_of_row(row, 0),
         _ => None,
     };
-    let number = |bytes: &[u8]| {
+    let number = value.map(|bytes| {
         bytes
             .iter()
             .fold(0, |sum, &byte| sum << 8 | u64::from(byte))
-    };
-    match value.map(number) {
+    });
+    match number {
         Some(0) => Ok(Outcome::Applied),
         Some(1 | 2) => Ok(Outcome::Noop),
         other => Err(Error::Protocol(format!(
@@ -326,34 +324,20 @@ impl Dialect for Postgres {
         self.hand_over(out);
     }
 
-    fn read(
-        &mut self,
-        stream: &mut dyn Read,
-        buffer: &mut Vec<u8>,
-        out: &mut Vec<u8>,
-        on_received: &mut dyn FnMut(Received) -> Result<(), Error>,
-    ) -> Result<Progress, Error> {
-        let read = match stream.read(buffer) {
-            Ok(0) => return Ok(Progress::End),
-            Ok(read) => read,
-            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(Progress::Drained),
-            Err(error) if error.kind() == ErrorKind::Interrupted => return Ok(Progress::More),
-            Err(error) => return Err(Error::io("receiving")(error)),
-        };
-        self.input.extend_from_slice(&buffer[..read]);
-        loop {
-            let message = Message::parse(&mut self.input)
-                .map_err(|error| Error::Protocol(format!("it sent no message: {error}")))?;
-            let Some(message) = message else { break };
+    fn read(&mut self, io: Io<'_>, on_received: OnReceived<'_>) -> Result<Progress, Error> {
+        let input = &mut self.input;
+        // The parser keeps what is incomplete.
+        let progress = Incoming::default().read(io.stream, io.buffer, 0, |bytes| {
+            input.extend_from_slice(bytes);
+            Ok(bytes.len())
+        })?;
+        while let Some(message) = next_message(&mut self.input)? {
             if let Some((request_id, outcome)) = self.on_message(message)? {
                 on_received(Received::Answer(request_id, outcome))?;
             }
         }
-        self.hand_over(out);
-        Ok(match read == buffer.len() {
-            true => Progress::More,
-            false => Progress::Drained,
-        })
+        self.hand_over(io.out);
+        Ok(progress)
     }
 
     fn append_close(&mut self, out: &mut Vec<u8>) {
@@ -399,18 +383,25 @@ mod tests {
     }
 
     /// Lets the connection read, and returns what it received and what it wrote.
-    fn read(postgres: &mut Postgres, bytes: &[u8]) -> (Vec<Received>, Vec<u8>) {
+    fn try_read(postgres: &mut Postgres, bytes: &[u8]) -> Result<(Vec<Received>, Vec<u8>), Error> {
         let (mut received, mut out, mut buffer) = (vec![], vec![], vec![0; 16]);
         let mut stream = bytes;
         while !stream.is_empty() {
-            postgres
-                .read(&mut stream, &mut buffer, &mut out, &mut |one| {
-                    received.push(one);
-                    Ok(())
-                })
-                .unwrap();
+            let io = Io {
+                stream: &mut stream,
+                buffer: &mut buffer,
+                out: &mut out,
+            };
+            postgres.read(io, &mut |one| {
+                received.push(one);
+                Ok(())
+            })?;
         }
-        (received, out)
+        Ok((received, out))
+    }
+
+    fn read(postgres: &mut Postgres, bytes: &[u8]) -> (Vec<Received>, Vec<u8>) {
+        try_read(postgres, bytes).unwrap()
     }
 
     #[test]
@@ -460,12 +451,7 @@ mod tests {
             ]
         );
         assert!(out.is_empty());
-        let stray = postgres.read(
-            &mut &ready()[..],
-            &mut vec![0; 16],
-            &mut vec![],
-            &mut |_| Ok(()),
-        );
+        let stray = try_read(&mut postgres, &ready());
         assert!(stray.is_err(), "an answer to nothing");
     }
 
@@ -535,10 +521,7 @@ mod tests {
         let mut postgres = Postgres::new(PostgresTransfer::Function, 1);
         postgres.append(&mut vec![], &[CALL]);
         let bytes = failure("57P01", "terminating connection");
-        let ended = postgres.read(&mut &bytes[..], &mut vec![0; 99], &mut vec![], &mut |_| {
-            Ok(())
-        });
-        let text = ended.unwrap_err().to_string();
+        let text = try_read(&mut postgres, &bytes).unwrap_err().to_string();
         assert!(text.contains("57P01 terminating connection"), "{text}");
     }
 }

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 use futures_util::{SinkExt, StreamExt};
-use lightcone_types::{ConnectionId, Identity, Reader, Timestamp};
+use lightcone_types::{ConnectionId, Encode, Identity, Reader, Timestamp};
 use lightcone_wire::rows::row_list;
 use lightcone_wire::{server, ClientMessage, ClientPayload, Protocol, RowSize};
 use tokio::net::{TcpListener, TcpStream};
@@ -167,15 +167,14 @@ fn answers(
             } => {
                 let id = query_strings[0].strip_prefix("SELECT * FROM accounts WHERE id = ");
                 subscribed.insert(id.unwrap().parse().unwrap());
-                server::subscribe_applied(out, request_id, query_set_id);
+                server::subscribe_applied(out, request_id, query_set_id, 0);
             }
             ClientMessage::OneOffQuery { request_id, .. } => {
-                let mut tables = server::one_off_query_ok(out, request_id);
-                let mut rows = tables.table("accounts");
-                for (id, balance) in &bank.balances {
-                    rows.push(&row(*id, *balance));
-                }
-                rows.finish().unwrap();
+                let accounts = bank.balances.iter();
+                let rows: Vec<Vec<u8>> = accounts.map(|(id, balance)| row(*id, *balance)).collect();
+                server::one_off_query_ok(out, request_id, 1);
+                "accounts".encode(out);
+                row_list(out, ACCOUNT, rows.iter().map(Vec::as_slice)).unwrap();
             }
             ClientMessage::CallReducer {
                 request_id,
@@ -202,7 +201,7 @@ fn call(
         "seed" => {
             let (count, balance) = (args.read_u32().unwrap(), args.read_i64().unwrap());
             bank.balances = (0..count).map(|id| (id, balance)).collect();
-            server::reducer_result_ok(out, request_id, TIMESTAMP, &[]);
+            server::reducer_result_ok(out, request_id, TIMESTAMP, &[], (&[], 0));
         }
         "transfer" => {
             bank.calls += 1;
@@ -223,7 +222,7 @@ fn call(
             }
             // Servers may answer in either way.
             if request_id.is_multiple_of(3) {
-                server::reducer_result_ok(out, request_id, TIMESTAMP, &[]);
+                server::reducer_result_ok(out, request_id, TIMESTAMP, &[], (&[], 0));
             } else {
                 server::reducer_result_ok_empty(out, request_id, TIMESTAMP);
             }
@@ -239,14 +238,10 @@ fn row(id: u32, balance: i64) -> Vec<u8> {
 }
 
 fn update((id, old, new): (u32, i64, i64)) -> Vec<u8> {
-    let mut entry = vec![];
-    row_list(&mut entry, ACCOUNT, [&row(id, new)[..]]).unwrap();
+    let (old, new) = (row(id, old), row(id, new));
+    let mut set = (id, 1_u32, "accounts", 1_u32).to_vec();
+    server::persistent_rows(&mut set, ACCOUNT, [&new[..]], [&old[..]]).unwrap();
     let mut out = vec![0];
-    let mut sets = server::transaction_update(&mut out);
-    let mut tables = sets.query_set(id);
-    let mut table = tables.table("accounts");
-    let mut rows = table.persistent();
-    rows.inserts(ACCOUNT, [&row(id, new)[..]]).unwrap();
-    rows.deletes(ACCOUNT, [&row(id, old)[..]]).unwrap();
+    server::transaction_update(&mut out, &set, 1);
     out
 }

@@ -82,24 +82,15 @@ enum Audience {
 pub(super) struct UnverifiedClaims {
     #[serde(rename = "sub")]
     _sub: String,
-    iss: String,
+    pub iss: String,
     #[serde(default)]
-    exp: Option<i64>,
-}
-
-impl UnverifiedClaims {
-    pub(super) fn into_issuer(self) -> Result<String, TokenError> {
-        check_expiry(self.exp)?;
-        Ok(self.iss)
-    }
+    pub exp: Option<i64>,
 }
 
 pub(super) fn now_seconds() -> i64 {
-    std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .map_or(0, |since| {
-            i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
-        })
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let seconds = since.map_or(0, |since| since.as_secs());
+    i64::try_from(seconds).unwrap_or(i64::MAX)
 }
 
 /// A token that is not valid before some time (RFC 7519 §4.1.5), which may have a fraction.
@@ -107,11 +98,10 @@ fn check_not_before(extra: &Map<String, Value>) -> Result<(), TokenError> {
     let Some(value) = extra.get("nbf").filter(|value| !value.is_null()) else {
         return Ok(());
     };
-    let at = value
-        .as_f64()
-        .ok_or_else(|| TokenError::Invalid("JSON error: `nbf` is not a number".into()))?;
+    let no_number = || TokenError::invalid("JSON error: `nbf` is not a number");
+    let at = value.as_f64().ok_or_else(no_number)?;
     if at > now_seconds().saturating_add(LEEWAY_SECONDS) as f64 {
-        return Err(TokenError::Invalid("ImmatureSignature".into()));
+        return Err(TokenError::invalid("ImmatureSignature"));
     }
     Ok(())
 }
@@ -119,7 +109,7 @@ fn check_not_before(extra: &Map<String, Value>) -> Result<(), TokenError> {
 pub(super) fn check_expiry(expires_at: Option<i64>) -> Result<(), TokenError> {
     match expires_at {
         Some(at) if at < now_seconds().saturating_sub(LEEWAY_SECONDS) => {
-            Err(TokenError::Invalid("ExpiredSignature".into()))
+            Err(TokenError::invalid("ExpiredSignature"))
         }
         _ => Ok(()),
     }
@@ -188,10 +178,10 @@ impl Claims {
     /// in the future. (Of our own tokens the latter is not asked: when our clock was set back they are still ours.)
     pub(super) fn check_foreign(&self, audiences: &[String]) -> Result<(), TokenError> {
         if self.issued_at > now_seconds().saturating_add(LEEWAY_SECONDS) {
-            return Err(TokenError::Invalid("ImmatureSignature".into()));
+            return Err(TokenError::invalid("ImmatureSignature"));
         }
         if !audiences.is_empty() && !self.audience.iter().any(|each| audiences.contains(each)) {
-            return Err(TokenError::Invalid("InvalidAudience".into()));
+            return Err(TokenError::invalid("InvalidAudience"));
         }
         Ok(())
     }
@@ -202,23 +192,18 @@ impl Claims {
 
     /// The payload of a token, members in the order of 06 §3.3.
     pub(super) fn to_json(&self) -> String {
-        let mut members = Map::new();
-        members.insert("hex_identity".into(), self.identity().to_hex().into());
-        members.insert("sub".into(), self.subject.clone().into());
-        members.insert("iss".into(), self.issuer.clone().into());
-        members.insert("aud".into(), self.audience.clone().into());
-        members.insert("iat".into(), self.issued_at.into());
-        members.insert(
-            "exp".into(),
-            self.expires_at.map_or(Value::Null, Value::from),
-        );
-        let mut extra: Vec<_> = self.extra.iter().collect();
-        extra.sort_by(|a, b| a.0.cmp(b.0));
-        members.extend(
-            extra
-                .into_iter()
-                .map(|(name, value)| (name.clone(), value.clone())),
-        );
+        let mut extra = self.extra.clone();
+        extra.sort_keys();
+        let own: [(&str, Value); 6] = [
+            ("hex_identity", self.identity().to_hex().into()),
+            ("sub", self.subject.clone().into()),
+            ("iss", self.issuer.clone().into()),
+            ("aud", self.audience.clone().into()),
+            ("iat", self.issued_at.into()),
+            ("exp", self.expires_at.into()),
+        ];
+        let own = own.map(|(name, value)| (name.to_owned(), value));
+        let members: Map<String, Value> = own.into_iter().chain(extra).collect();
         Value::Object(members).to_string()
     }
 }

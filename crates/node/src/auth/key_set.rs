@@ -114,23 +114,19 @@ impl KeySet {
 
 fn usable(jwk: &Jwk) -> Result<Key, String> {
     let common = &jwk.common;
-    let is_for_signatures = common
-        .public_key_use
-        .as_ref()
-        .is_none_or(|of| *of == PublicKeyUse::Signature)
-        && common
-            .key_operations
-            .as_ref()
-            .is_none_or(|all| all.contains(&KeyOperations::Verify));
+    let (of, all) = (&common.public_key_use, &common.key_operations);
+    let is_of_signatures = of.as_ref().is_none_or(|of| *of == PublicKeyUse::Signature);
+    let verifies = |all: &Vec<_>| all.contains(&KeyOperations::Verify);
+    let is_for_signatures = is_of_signatures && all.as_ref().is_none_or(verifies);
     if !is_for_signatures {
         return Err("they are not for signatures".into());
     }
     let (algorithm, named) = match &jwk.algorithm {
         AlgorithmParameters::RSA(rsa) => {
-            check_bits(bits(&rsa.n)?)?;
+            check_bits(bits_of(&decoded(&rsa.n)?))?;
             let exponent = decoded(&rsa.e)?;
-            if exponent.len() > RSA_EXPONENT_BYTES_MAX || exponent.last().is_none_or(|b| b % 2 == 0)
-            {
+            let is_odd = exponent.last().is_some_and(|last| last % 2 == 1);
+            if exponent.len() > RSA_EXPONENT_BYTES_MAX || !is_odd {
                 return Err("an RSA key has a strange exponent".into());
             }
             (Algorithm::RS256, KeyAlgorithm::RS256)
@@ -153,10 +149,6 @@ fn usable(jwk: &Jwk) -> Result<Key, String> {
 fn decoded(text: &str) -> Result<Vec<u8>, String> {
     let bytes = URL_SAFE_NO_PAD.decode(text);
     bytes.map_err(|_| "an RSA key is not base64url".to_owned())
-}
-
-fn bits(number: &str) -> Result<usize, String> {
-    Ok(bits_of(&decoded(number)?))
 }
 
 fn bits_of(bytes: &[u8]) -> usize {

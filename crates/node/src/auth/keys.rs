@@ -5,12 +5,13 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use jsonwebtoken::{DecodingKey, EncodingKey};
+use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey};
 use p256::pkcs8::{
     DecodePrivateKey as _, DecodePublicKey as _, EncodePrivateKey as _, EncodePublicKey as _,
     LineEnding,
 };
 
+use super::claims::TokenError;
 use crate::error::Error;
 use crate::private_files;
 
@@ -48,8 +49,9 @@ impl KeyPaths {
 /// The key pair that signs and checks the server's own tokens.
 pub struct KeyPair {
     encoding: EncodingKey,
-    decoding: DecodingKey,
-    public_pem: Vec<u8>,
+    pub(super) decoding: DecodingKey,
+    /// The bytes of the public key file.
+    pub(super) public_pem: Vec<u8>,
 }
 
 impl KeyPair {
@@ -82,16 +84,10 @@ impl KeyPair {
         })
     }
 
-    pub(super) fn encoding_key(&self) -> &EncodingKey {
-        &self.encoding
-    }
-
-    pub(super) fn decoding_key(&self) -> &DecodingKey {
-        &self.decoding
-    }
-
-    pub(super) fn public_pem(&self) -> &[u8] {
-        &self.public_pem
+    /// The signature over a text.
+    pub(super) fn sign(&self, text: &[u8]) -> Result<String, TokenError> {
+        let signature = jsonwebtoken::crypto::sign(text, &self.encoding, Algorithm::ES256);
+        signature.map_err(|error| TokenError::Signing(error.to_string()))
     }
 }
 
@@ -107,29 +103,21 @@ fn create(paths: &KeyPaths) -> Result<(), Error> {
     let public_pem = private.public_key().to_public_key_pem(LineEnding::LF);
     let public_pem = public_pem.map_err(paths.public_error())?;
     for path in [&paths.private, &paths.public] {
-        if let Some(parent) = path
-            .parent()
-            .filter(|parent| !parent.as_os_str().is_empty())
-        {
+        let parent = path.parent();
+        if let Some(parent) = parent.filter(|parent| !parent.as_os_str().is_empty()) {
             private_files::create_directory(parent)?;
         }
     }
-    write_new(
-        &paths.private,
-        private_pem.as_bytes(),
-        private_files::SECRET_MODE,
-    )?;
+    let secret = private_files::SECRET_MODE;
+    write_new(&paths.private, private_pem.as_bytes(), secret)?;
     write_new(&paths.public, public_pem.as_bytes(), 0o644)
 }
 
 fn write_new(path: &Path, bytes: &[u8], mode: u32) -> Result<(), Error> {
     use std::os::unix::fs::OpenOptionsExt as _;
     let write = || {
-        let mut file = fs::OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(mode)
-            .open(path)?;
+        let mut options = fs::OpenOptions::new();
+        let mut file = options.write(true).create_new(true).mode(mode).open(path)?;
         file.write_all(bytes)?;
         file.sync_all()
     };
@@ -152,10 +140,10 @@ mod tests {
         assert_eq!(mode(&paths.private), 0o600);
         assert_eq!(mode(&dir.path().join("keys")), 0o700);
         assert!(first
-            .public_pem()
+            .public_pem
             .starts_with(b"-----BEGIN PUBLIC KEY-----\n"));
         let second = KeyPair::load_or_create(&paths).expect("load");
-        assert_eq!(first.public_pem(), second.public_pem());
+        assert_eq!(first.public_pem, second.public_pem);
     }
 
     #[test]

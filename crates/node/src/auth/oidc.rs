@@ -32,22 +32,17 @@ const REFRESH_FOR_NEW_KEY_AFTER: Duration = Duration::from_secs(10);
 const REASON_CHARS_MAX: usize = 300;
 
 /// Fetches and remembers key sets.
-#[derive(Clone)]
 pub struct OidcClient {
-    inner: Arc<Inner>,
-}
-
-struct Inner {
-    http: Outbound,
+    http: Arc<Outbound>,
     /// Those of the configuration.
     listed: HashMap<String, Arc<Issuer>>,
-    refresh_for_new_key_after: Duration,
+    /// From files that the configuration names: no request goes to their issuers.
+    pinned: HashMap<String, Arc<KeySet>>,
 }
 
 /// What is known of one issuer.
 struct Issuer {
-    /// None: its keys are in a file, and no request goes to it.
-    url: Option<Url>,
+    url: Url,
     keys: Mutex<Keys>,
     /// One request at a time; all others wait for what it finds.
     turn: Arc<Semaphore>,
@@ -56,8 +51,6 @@ struct Issuer {
 #[derive(Default)]
 struct Keys {
     set: Option<(Arc<KeySet>, Instant)>,
-    /// From a file that the configuration names: never fetched.
-    pinned: Option<Arc<KeySet>>,
     failed_at: Option<Instant>,
 }
 
@@ -75,22 +68,22 @@ impl OidcClient {
             let url = issuer::parse(text).ok()?;
             Some((text.clone(), Issuer::new(url)))
         });
-        let mut listed: HashMap<_, _> = listed.collect();
-        for (name, path) in &auth.keys {
-            listed.insert(name.clone(), pinned(name, path)?);
-        }
+        let files = auth.keys.iter();
+        let keys = files.map(|(name, path)| Ok((name.clone(), pinned(name, path)?)));
+        let http = Outbound::new(OutboundOptions::current());
         Ok(OidcClient {
-            inner: Arc::new(Inner {
-                refresh_for_new_key_after: REFRESH_FOR_NEW_KEY_AFTER,
-                http: outbound()?,
-                listed,
-            }),
+            listed: listed.collect(),
+            pinned: keys.collect::<Result<_, Error>>()?,
+            http: Arc::new(http.map_err(|error| Error::HttpClient(error.to_string()))?),
         })
     }
 
     /// The keys of an issuer that a token names.
     pub(super) async fn keys_of(&self, name: &str) -> Result<Arc<KeySet>, TokenError> {
-        let listed = self.inner.listed.get(name);
+        if let Some(pinned) = self.pinned.get(name) {
+            return Ok(pinned.clone());
+        }
+        let listed = self.listed.get(name);
         let issuer = listed.ok_or_else(|| TokenError::IssuerNotAccepted(name.to_owned()))?;
         let no_keys = || TokenError::IssuerKey(name.to_owned());
         if let Some(known) = self.remembered(issuer) {
@@ -102,7 +95,7 @@ impl OidcClient {
         if let Some(known) = self.remembered(issuer) {
             return known.ok_or_else(no_keys);
         }
-        self.inner.fetch(issuer).await.ok_or_else(no_keys)
+        issuer.fetch(&self.http).await.ok_or_else(no_keys)
     }
 
     /// The keys of an issuer again, when a token names one that is not among `known`. None: there are no newer ones.
@@ -111,41 +104,37 @@ impl OidcClient {
         name: &str,
         known: &Arc<KeySet>,
     ) -> Option<Arc<KeySet>> {
-        let issuer = self.inner.listed.get(name)?;
+        let issuer = self.listed.get(name)?;
         let _turn = issuer.turn.acquire().await.ok()?;
-        let newest = issuer.keys.lock().newest();
+        let (newest, failed_at) = {
+            let keys = issuer.keys.lock();
+            (keys.set.clone(), keys.failed_at)
+        };
         let (newest, fetched_at) = newest?;
         if !Arc::ptr_eq(&newest, known) {
             return Some(newest);
         }
-        let failed_at = issuer.keys.lock().failed_at;
         let asked_at = failed_at.map_or(fetched_at, |at| at.max(fetched_at));
-        if asked_at.elapsed() < self.inner.refresh_for_new_key_after {
+        if asked_at.elapsed() < REFRESH_FOR_NEW_KEY_AFTER {
             return None;
         }
-        self.inner.fetch(issuer).await
+        issuer.fetch(&self.http).await
     }
 
     /// `Some(None)`: failed a moment ago. Starts a refresh in the background when the keys are old.
     fn remembered(&self, issuer: &Arc<Issuer>) -> Option<Option<Arc<KeySet>>> {
         let keys = issuer.keys.lock();
-        if let Some(pinned) = &keys.pinned {
-            return Some(Some(pinned.clone()));
-        }
         let failed = keys.failed_at.is_some_and(|at| at.elapsed() < RETRY_AFTER);
-        let usable = keys
-            .set
-            .as_ref()
-            .filter(|(_, fetched_at)| fetched_at.elapsed() < EXPIRE_AFTER);
-        let Some((set, fetched_at)) = usable else {
+        let is_usable = |(_, fetched_at): &&(_, Instant)| fetched_at.elapsed() < EXPIRE_AFTER;
+        let Some((set, fetched_at)) = keys.set.as_ref().filter(is_usable) else {
             return failed.then_some(None);
         };
         let is_old = fetched_at.elapsed() >= REFRESH_AFTER;
         if is_old && !failed {
             if let Ok(turn) = issuer.turn.clone().try_acquire_owned() {
-                let (inner, issuer) = (self.inner.clone(), issuer.clone());
+                let (http, issuer) = (self.http.clone(), issuer.clone());
                 tokio::spawn(async move {
-                    inner.fetch(&issuer).await;
+                    issuer.fetch(&http).await;
                     drop(turn);
                 });
             }
@@ -154,12 +143,42 @@ impl OidcClient {
     }
 }
 
-impl Inner {
-    /// Asks the issuer, and remembers what came of it. The caller has the issuer's turn.
-    async fn fetch(&self, issuer: &Issuer) -> Option<Arc<KeySet>> {
-        let found = tokio::time::timeout(FETCH_TIMEOUT, self.discover(issuer)).await;
+async fn get(http: &Outbound, url: Url, reach: Reach) -> Result<Vec<u8>, String> {
+    let shown = url.to_string();
+    let body = http.get(url, reach, RESPONSE_BYTES_MAX).await;
+    body.map_err(|error| format!("{shown}: {error}"))
+}
+
+/// The keys in a file of the configuration.
+fn pinned(name: &str, path: &Path) -> Result<Arc<KeySet>, Error> {
+    let wrong = |reason: String| Error::IssuerKeys {
+        issuer: name.to_owned(),
+        path: path.to_owned(),
+        reason,
+    };
+    let file = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
+    Ok(Arc::new(KeySet::pinned(&file).map_err(wrong)?))
+}
+
+fn shown(reason: &str) -> String {
+    let reason: String = reason.chars().take(REASON_CHARS_MAX).collect();
+    reason.escape_debug().to_string()
+}
+
+impl Issuer {
+    fn new(url: Url) -> Arc<Issuer> {
+        Arc::new(Issuer {
+            url,
+            keys: Mutex::default(),
+            turn: Arc::new(Semaphore::new(1)),
+        })
+    }
+
+    /// Asks the issuer, and remembers what came of it. The caller has its turn.
+    async fn fetch(&self, http: &Outbound) -> Option<Arc<KeySet>> {
+        let found = tokio::time::timeout(FETCH_TIMEOUT, self.discover(http)).await;
         let found = found.unwrap_or_else(|_| Err("it does not answer in time".into()));
-        let mut keys = issuer.keys.lock();
+        let mut keys = self.keys.lock();
         match found {
             Ok(set) => {
                 let set = Arc::new(set);
@@ -168,8 +187,7 @@ impl Inner {
                 Some(set)
             }
             Err(reason) => {
-                let issuer = issuer.name();
-                let reason = shown(&reason);
+                let (issuer, reason) = (self.url.as_str(), shown(&reason));
                 tracing::warn!(issuer, reason, "cannot get the keys of a token issuer");
                 keys.failed_at = Some(Instant::now());
                 None
@@ -177,12 +195,11 @@ impl Inner {
         }
     }
 
-    async fn discover(&self, issuer: &Issuer) -> Result<KeySet, String> {
-        let url = issuer.url.as_ref().ok_or("it has no address")?;
-        let base = url.as_str().trim_end_matches('/');
+    async fn discover(&self, http: &Outbound) -> Result<KeySet, String> {
+        let base = self.url.as_str().trim_end_matches('/');
         let address = format!("{base}/.well-known/openid-configuration");
         let url = Url::parse(&address).map_err(|error| error.to_string())?;
-        let discovery = get(&self.http, url, Reach::Any).await?;
+        let discovery = get(http, url, Reach::Any).await?;
         let discovery: Discovery =
             serde_json::from_slice(&discovery).map_err(|error| error.to_string())?;
         // An issuer that names another one is not used for that one's keys (OpenID Connect Discovery §4.3).
@@ -190,83 +207,25 @@ impl Inner {
         if says.is_some_and(|says| says.trim_end_matches('/') != base) {
             return Err("its configuration is that of another issuer".into());
         }
-        let (url, reach) = issuer.keys_address(&discovery.jwks_uri)?;
-        let key_set = get(&self.http, url, reach).await?;
-        KeySet::published(&key_set)
-    }
-}
-
-fn outbound() -> Result<Outbound, Error> {
-    Outbound::new(OutboundOptions::current()).map_err(|error| Error::HttpClient(error.to_string()))
-}
-
-async fn get(http: &Outbound, url: Url, reach: Reach) -> Result<Vec<u8>, String> {
-    let shown = url.to_string();
-    let body = http.get(url, reach, RESPONSE_BYTES_MAX).await;
-    body.map_err(|error| format!("{shown}: {error}"))
-}
-
-/// An issuer of the configuration whose keys are in a file.
-fn pinned(name: &str, path: &Path) -> Result<Arc<Issuer>, Error> {
-    let wrong = |reason: String| Error::IssuerKeys {
-        issuer: name.to_owned(),
-        path: path.to_owned(),
-        reason,
-    };
-    let file = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
-    let set = KeySet::pinned(&file).map_err(wrong)?;
-    Ok(Arc::new(Issuer {
-        url: None,
-        keys: Mutex::new(Keys {
-            pinned: Some(Arc::new(set)),
-            ..Keys::default()
-        }),
-        turn: Arc::new(Semaphore::new(1)),
-    }))
-}
-
-fn shown(reason: &str) -> String {
-    let reason: String = reason.chars().take(REASON_CHARS_MAX).collect();
-    reason.escape_debug().to_string()
-}
-
-impl Keys {
-    /// The last ones that were fetched, and when.
-    fn newest(&self) -> Option<(Arc<KeySet>, Instant)> {
-        self.set.clone()
-    }
-}
-
-impl Issuer {
-    fn new(url: Url) -> Arc<Issuer> {
-        Arc::new(Issuer {
-            url: Some(url),
-            keys: Mutex::default(),
-            turn: Arc::new(Semaphore::new(1)),
-        })
-    }
-
-    fn name(&self) -> &str {
-        self.url.as_ref().map_or("", Url::as_str)
+        let (url, reach) = self.keys_address(&discovery.jwks_uri)?;
+        KeySet::published(&get(http, url, reach).await?)
     }
 
     /// Where the keys are, and how far the request for them may go: what the operator has allowed is the issuer's host, and no
     /// other one that it points to.
     fn keys_address(&self, text: &str) -> Result<(Url, Reach), String> {
         let url = Url::parse(text).map_err(|error| format!("jwks_uri is not a URL: {error}"))?;
-        let own = self.url.as_ref().ok_or("it has no address")?;
-        let is_same_host = url.host_str() == own.host_str();
-        let is_same_scheme = is_same_host && url.scheme() == own.scheme();
+        let is_same_host = url.host_str() == self.url.host_str();
+        let is_same_scheme = is_same_host && url.scheme() == self.url.scheme();
         if url.scheme() != "https" && !is_same_scheme {
             return Err("jwks_uri does not begin with https://".into());
         }
         if !url.username().is_empty() || url.password().is_some() {
             return Err("jwks_uri has a user name or password".into());
         }
-        let reach = if is_same_host {
-            Reach::Any
-        } else {
-            Reach::Public
+        let reach = match is_same_host {
+            true => Reach::Any,
+            false => Reach::Public,
         };
         Ok((url, reach))
     }

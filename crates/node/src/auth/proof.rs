@@ -58,8 +58,7 @@ impl Claim<'_> {
     }
 
     pub(super) fn sign(&self, keys: &KeyPair) -> Result<String, TokenError> {
-        jsonwebtoken::crypto::sign(&self.signed_text(), keys.encoding_key(), Algorithm::ES256)
-            .map_err(|error| TokenError::Signing(error.to_string()))
+        keys.sign(&self.signed_text())
     }
 
     /// The key that has made a signature over this, if it is the one that the server says.
@@ -126,15 +125,11 @@ fn is_at(address: &str, socket: SocketAddr) -> bool {
 /// its addresses.
 pub fn loopback_parts(address: &str) -> Option<(Option<IpAddr>, u16)> {
     let authority = address.strip_prefix("http://")?;
-    if let Ok(socket) = authority.parse::<SocketAddr>() {
-        return socket
-            .ip()
-            .is_loopback()
-            .then_some((Some(socket.ip()), socket.port()));
-    }
     let bare = authority.trim_start_matches('[').trim_end_matches(']');
-    if let Ok(host) = bare.parse::<IpAddr>() {
-        return host.is_loopback().then_some((Some(host), 80));
+    let socket = authority.parse::<SocketAddr>();
+    if let Ok(socket) = socket.or_else(|_| bare.parse().map(|host| SocketAddr::new(host, 80))) {
+        let is_loopback = socket.ip().is_loopback();
+        return is_loopback.then_some((Some(socket.ip()), socket.port()));
     }
     let (name, port) = match authority.split_once(':') {
         Some((name, port)) => (name, port.parse().ok()?),
@@ -162,7 +157,7 @@ mod tests {
     }
 
     fn pem(keys: &KeyPair) -> String {
-        String::from_utf8(keys.public_pem().to_vec()).expect("text")
+        String::from_utf8(keys.public_pem.clone()).expect("text")
     }
 
     fn claim(address: &str) -> Claim<'_> {

@@ -8,7 +8,7 @@ use jsonwebtoken::errors::ErrorKind;
 use jsonwebtoken::{Algorithm, DecodingKey, Header, Validation};
 use lightcone_types::Identity;
 
-use super::claims::{Claims, RawClaims, TokenError, UnverifiedClaims};
+use super::claims::{check_expiry, Claims, RawClaims, TokenError, UnverifiedClaims};
 use super::key_set::KeySet;
 use super::keys::KeyPair;
 
@@ -38,14 +38,9 @@ impl std::fmt::Debug for Caller {
 
 /// The payload text is signed as it is, so that its bytes are known.
 pub(super) fn sign(payload: &str, keys: &KeyPair) -> Result<String, TokenError> {
-    let message = format!(
-        "{}.{}",
-        URL_SAFE_NO_PAD.encode(HEADER),
-        URL_SAFE_NO_PAD.encode(payload)
-    );
-    let signature =
-        jsonwebtoken::crypto::sign(message.as_bytes(), keys.encoding_key(), Algorithm::ES256)
-            .map_err(|error| TokenError::Signing(error.to_string()))?;
+    let [header, payload] = [HEADER, payload].map(|part| URL_SAFE_NO_PAD.encode(part));
+    let message = format!("{header}.{payload}");
+    let signature = keys.sign(message.as_bytes())?;
     Ok(format!("{message}.{signature}"))
 }
 
@@ -63,14 +58,14 @@ pub(super) fn verify_with_key_set(
 ) -> Result<Caller, TokenError> {
     let header = header_of(token)?;
     if !matches!(header.alg, Algorithm::ES256 | Algorithm::RS256) {
-        return Err(TokenError::Invalid("InvalidAlgorithm".into()));
+        return Err(TokenError::invalid("InvalidAlgorithm"));
     }
     let candidates = keys.candidates(header.kid.as_deref(), header.alg);
-    let mut last_error = TokenError::Invalid("InvalidSignature".into());
+    let mut last_error = TokenError::invalid("InvalidSignature");
     for (key, algorithm) in candidates.ok_or(TokenError::KeyNotFound)? {
         match verify_with_key(token, &header, key, algorithm) {
             Ok(caller) if caller.claims.issuer == issuer => return Ok(caller),
-            Ok(_) => return Err(TokenError::Invalid("InvalidIssuer".into())),
+            Ok(_) => return Err(TokenError::invalid("InvalidIssuer")),
             Err(error) => last_error = error,
         }
     }
@@ -78,21 +73,22 @@ pub(super) fn verify_with_key_set(
 }
 
 /// The issuer that an unverified token names; its expiry is looked at already (06 §3.4 step 2).
-pub(super) fn unverified_issuer(token: &str) -> Result<String, TokenError> {
+pub fn unverified_issuer(token: &str) -> Result<String, TokenError> {
     header_of(token)?;
     let claims: UnverifiedClaims =
         jsonwebtoken::dangerous::insecure_decode_claims(token).map_err(TokenError::invalid)?;
-    claims.into_issuer()
+    check_expiry(claims.exp)?;
+    Ok(claims.iss)
 }
 
 fn header_of(token: &str) -> Result<Header, TokenError> {
     if token.len() > TOKEN_BYTES_MAX {
-        return Err(TokenError::Invalid("InvalidToken".into()));
+        return Err(TokenError::invalid("InvalidToken"));
     }
     let header = jsonwebtoken::decode_header(token).map_err(TokenError::invalid)?;
     // What must be understood and is not (RFC 7515 §4.1.11).
     if header.crit.is_some() {
-        return Err(TokenError::Invalid("InvalidToken".into()));
+        return Err(TokenError::invalid("InvalidToken"));
     }
     Ok(header)
 }
@@ -104,13 +100,9 @@ fn verify_with_key(
     algorithm: Algorithm,
 ) -> Result<Caller, TokenError> {
     // A listed algorithm that does not fit the key is a signature that does not fit (06 §3.4, HS256).
-    if header.alg != algorithm
-        && matches!(
-            header.alg,
-            Algorithm::ES256 | Algorithm::RS256 | Algorithm::HS256
-        )
-    {
-        return Err(TokenError::Invalid("InvalidSignature".into()));
+    let listed = [Algorithm::ES256, Algorithm::RS256, Algorithm::HS256];
+    if header.alg != algorithm && listed.contains(&header.alg) {
+        return Err(TokenError::invalid("InvalidSignature"));
     }
     // Only the signature is checked here; the claims have rules of their own.
     let mut validation = Validation::new(algorithm);
@@ -118,22 +110,17 @@ fn verify_with_key(
     validation.validate_exp = false;
     validation.validate_nbf = false;
     validation.validate_aud = false;
-    let data =
-        jsonwebtoken::decode::<RawClaims>(token, key, &validation).map_err(|error| match error
-            .kind()
-        {
-            ErrorKind::Base64(_) => TokenError::Invalid("InvalidSignature".into()),
-            _ => TokenError::invalid(error),
-        })?;
+    let data = jsonwebtoken::decode::<RawClaims>(token, key, &validation);
+    let data = data.map_err(|error| match error.kind() {
+        ErrorKind::Base64(_) => TokenError::invalid("InvalidSignature"),
+        _ => TokenError::invalid(error),
+    })?;
     let claims = data.claims.check()?;
-    let payload = token
-        .split('.')
-        .nth(1)
-        .ok_or_else(|| TokenError::Invalid("InvalidToken".into()))?;
-    let payload = URL_SAFE_NO_PAD
-        .decode(payload)
-        .map_err(TokenError::invalid)?;
-    let payload = String::from_utf8(payload).map_err(TokenError::invalid)?;
+    let payload = token.split('.').nth(1);
+    let payload = payload.ok_or_else(|| TokenError::invalid("InvalidToken"))?;
+    let payload = URL_SAFE_NO_PAD.decode(payload);
+    let payload = String::from_utf8(payload.map_err(TokenError::invalid)?);
+    let payload = payload.map_err(TokenError::invalid)?;
     Ok(Caller {
         identity: claims.identity(),
         claims,

@@ -1,11 +1,12 @@
 //! Who reaches the server: networks, names, pages, metrics.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 
+use ipnet::IpNet;
 use lightcone_limits::word::one_of;
 use serde::{Deserialize, Deserializer};
 
-use super::trusted_proxies::TrustedProxies;
 use crate::hosts::{host_of, is_this_machine};
 
 /// However few processors there are.
@@ -62,6 +63,32 @@ impl Network {
             check_public_address(address)?;
         }
         Ok(())
+    }
+}
+
+/// Addresses and networks (`10.0.0.0/8`) of proxies whose `x-forwarded-*` headers count.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TrustedProxies(Vec<IpNet>);
+
+impl TrustedProxies {
+    pub fn contains(&self, address: IpAddr) -> bool {
+        self.0.iter().any(|network| network.contains(&address))
+    }
+}
+
+impl<'de> Deserialize<'de> for TrustedProxies {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let texts = Vec::<String>::deserialize(deserializer)?;
+        let network = |text: &String| {
+            let address = text.parse::<IpAddr>().map(IpNet::from);
+            address.or_else(|_| text.parse::<IpNet>()).map_err(|_| {
+                serde::de::Error::custom(format!(
+                    "network.trusted-proxies: {text:?} is neither an address (\"127.0.0.1\") nor a network (\"10.0.0.0/8\")"
+                ))
+            })
+        };
+        let networks: Result<_, _> = texts.iter().map(network).collect();
+        networks.map(TrustedProxies)
     }
 }
 

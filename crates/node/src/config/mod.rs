@@ -6,7 +6,6 @@ mod publish;
 mod reference;
 mod template;
 mod traces;
-mod trusted_proxies;
 mod unused;
 mod word_or_list;
 
@@ -21,13 +20,13 @@ use crate::error::Error;
 pub use auth::{Auth, ForeignIssuers};
 pub use edge::{
     Dashboard, Mcp, McpWrites, Metrics, Network, Postgres, Routes, Scheduling, Threads,
+    TrustedProxies,
 };
 pub use lightcone_limits::{CompressionChoice, Limits, WebSocket};
 pub use publish::{Publish, PublishAllowed, PUBLISH_ALLOWED_VARIABLE, PUBLISH_OWNERS_VARIABLE};
 pub use reference::{CertificateAuthority, Commitlog, EnginePool, Logs, ModuleHttp, V8HeapPolicy};
 pub use template::default_text;
 pub use traces::Tracing;
-pub use trusted_proxies::TrustedProxies;
 
 /// The parsed `config.toml`. Unknown keys are ignored, and named in [`Config::warnings`].
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -73,9 +72,8 @@ impl Config {
 
     fn check(&self) -> Result<(), String> {
         if self.websocket.ping_interval >= self.websocket.idle_timeout {
-            return Err(
-                "websocket.ping-interval must be smaller than websocket.idle-timeout".into(),
-            );
+            let text = "websocket.ping-interval must be smaller than websocket.idle-timeout";
+            return Err(text.into());
         }
         self.certificate_authority.check()?;
         self.network.check()?;
@@ -136,15 +134,15 @@ impl Config {
 
     /// Reads the file at `path`; writes the default file first if there is none.
     pub fn load_or_create(path: &Path) -> Result<Config, Error> {
-        match std::fs::read_to_string(path) {
-            Ok(text) => Config::parse(&text, path),
+        let text = match std::fs::read_to_string(path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 let text = default_text();
                 std::fs::write(path, &text).map_err(Error::io("write", path))?;
-                Config::parse(&text, path)
+                text
             }
-            Err(error) => Err(Error::io("read", path)(error)),
-        }
+            read => read.map_err(Error::io("read", path))?,
+        };
+        Config::parse(&text, path)
     }
 }
 

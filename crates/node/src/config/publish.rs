@@ -65,26 +65,22 @@ impl Publish {
             self.allowed.get_or_insert(allowed);
         }
         let owners = owners.unwrap_or_default().split(',').map(str::trim);
-        let owners: Vec<_> = owners
-            .filter(|text| !text.is_empty())
-            .map(str::to_owned)
-            .collect();
-        let owners = parse_identities(owners).map_err(|e| wrong(PUBLISH_OWNERS_VARIABLE, e))?;
+        let owners = parse_identities(owners.filter(|text| !text.is_empty()));
+        let owners = owners.map_err(|e| wrong(PUBLISH_OWNERS_VARIABLE, e))?;
         self.owners.extend(owners);
         Ok(())
     }
 }
 
-fn parse_identities<E: serde::de::Error>(list: Vec<String>) -> Result<Vec<Identity>, E> {
-    list.iter()
-        .map(|text| {
-            Identity::from_hex(text).map_err(|_| {
-                E::custom(format!(
-                    "{text:?} is not an identity; write its 64 hexadecimal digits"
-                ))
-            })
-        })
-        .collect()
+fn parse_identities<E: serde::de::Error>(
+    list: impl IntoIterator<Item = impl AsRef<str>>,
+) -> Result<Vec<Identity>, E> {
+    let identity = |text: &str| {
+        let wrong = format!("{text:?} is not an identity; write its 64 hexadecimal digits");
+        Identity::from_hex(text).map_err(|_| E::custom(wrong))
+    };
+    let list = list.into_iter();
+    list.map(|text| identity(text.as_ref())).collect()
 }
 
 fn identities<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Identity>, D::Error> {

@@ -1,15 +1,12 @@
 //! The default `config.toml`.
 
-use lightcone_limits::{Limits, WebSocket};
+use lightcone_limits::{written, Limits, WebSocket};
 
 /// The file that is written when the data directory has none: every key, commented out at its default.
 pub fn default_text() -> String {
     include_str!("template.toml")
-        .replace(
-            "{websocket}\n",
-            &lightcone_limits::written(&WebSocket::rows()),
-        )
-        .replace("{limits}\n", &lightcone_limits::written(&Limits::rows()))
+        .replace("{websocket}\n", &written(&WebSocket::rows()))
+        .replace("{limits}\n", &written(&Limits::rows()))
 }
 
 /// The same with every key in force.

@@ -74,13 +74,8 @@ pub fn commons(
         procedures_bytes: part(config.limits.procedures_memory_percent).max(PROCEDURES_BYTES_MIN),
     };
     let threads = std::thread::available_parallelism().map_or(2, usize::from);
-    Commons::below(
-        process.clone(),
-        Machine::current(),
-        memory_max,
-        threads,
-        outbound,
-    )
+    let (process, machine) = (process.clone(), Machine::current());
+    Commons::below(process, machine, memory_max, threads, outbound)
 }
 
 #[cfg(test)]

@@ -6,7 +6,6 @@ pub(crate) mod orphans;
 mod running;
 
 use std::collections::{HashMap, HashSet};
-use std::convert::Infallible;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,7 +13,7 @@ use std::time::{Duration, Instant};
 use lightcone_control::{ControlDb, ControlError, DatabaseRecord, HostType};
 use lightcone_database::{
     Commons, DatabaseHandle, DatabaseOptions, Engines, Error as DatabaseError, Holder, HostKind,
-    Limits, Loads, ProgramBytes, ShutdownReason,
+    Limits, Loads, ProgramBytes, ShutdownReason, NO_SCHEDULES_FILE,
 };
 use lightcone_storage::DiskReserve;
 use lightcone_types::Identity;
@@ -60,13 +59,10 @@ struct Open {
 impl Open {
     /// Has the database a series already, or is there room for one more?
     fn may_have_series(&self, identity: &Identity, series_max: usize) -> bool {
-        if let Some(before) = self.databases.get(identity) {
-            if before.has_series {
-                return true;
-            }
-        }
+        let before = self.databases.get(identity);
         let databases = self.databases.values();
-        databases.filter(|running| running.has_series).count() < series_max
+        before.is_some_and(|before| before.has_series)
+            || databases.filter(|running| running.has_series).count() < series_max
     }
 }
 
@@ -169,10 +165,8 @@ impl Databases {
     /// The database, unless it is not open or failed; a failed one is opened again from its log.
     pub fn running(&self, identity: &Identity) -> Option<Running> {
         let open = self.running.read();
-        let running = open.databases.get(identity);
-        running
-            .filter(|running| running.handle.is_running())
-            .cloned()
+        let running = open.databases.get(identity).cloned();
+        running.filter(|running| running.handle.is_running())
     }
 
     /// All that are open. `look` sees what closed ones have left, at the same moment.
@@ -226,14 +220,9 @@ impl Databases {
             }
         }
         // One that failed may still hold its log.
-        let failed = self
-            .running
-            .read()
-            .databases
-            .get(&record.identity)
-            .map(|running| running.handle.clone());
+        let failed = self.running.read().databases.get(&record.identity).cloned();
         if let Some(failed) = failed {
-            let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, failed.ended()).await;
+            let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, failed.handle.ended()).await;
         }
         let options = self.options(record);
         let kind = host_kind(record.host_type);
@@ -250,9 +239,8 @@ impl Databases {
             Ok(started) => Ok(self.insert(started)),
             Err(reason) => {
                 tracing::error!(database = %identity, reason, "a database cannot be opened");
-                self.failed
-                    .write()
-                    .insert(identity, (Instant::now(), reason.clone()));
+                let failed = (Instant::now(), reason.clone());
+                self.failed.write().insert(identity, failed);
                 Err(OpenError::Failed(reason))
             }
         }
@@ -267,11 +255,12 @@ impl Databases {
         let options = self.options(record);
         let (identity, kind) = (record.identity, host_kind(record.host_type));
         let kept = self.in_memory.then(|| program.clone());
-        let created = blocking(move || {
+        let created = tokio::task::spawn_blocking(move || {
             let created = create_replica(options, program, kind);
-            Ok::<_, Infallible>(created.map(|handle| Started::new(identity, handle)))
+            created.map(|handle| Started::new(identity, handle))
         });
-        let created = created.await.map_err(CreateError::Failed)??;
+        let stopped = |_| CreateError::Failed(STOPPED.to_owned());
+        let created = created.await.map_err(stopped)??;
         if let Some(program) = kept {
             self.keep_program(record, program).await;
         }
@@ -333,26 +322,11 @@ impl Databases {
     /// False if the database was closed with nothing planned, or can plan nothing.
     pub(crate) fn may_be_scheduled(&self, record: &DatabaseRecord) -> bool {
         let directory = self.data_dir.replica(record.replica_id);
-        !directory
-            .join(lightcone_database::NO_SCHEDULES_FILE)
-            .exists()
+        !directory.join(NO_SCHEDULES_FILE).exists()
     }
 
-    pub(crate) fn is_open(&self, identity: &Identity) -> bool {
-        self.running(identity).is_some()
-    }
-
-    /// Databases that ended by themselves, because of a bug.
-    pub(crate) fn ended(&self) -> Vec<Identity> {
-        self.identities_of(|running| !running.handle.is_running())
-    }
-
-    /// Databases that take no writes for a reason that may pass.
-    pub(crate) fn read_only_for_now(&self) -> Vec<Identity> {
-        self.identities_of(|running| running.handle.may_work_again())
-    }
-
-    fn identities_of(&self, are: impl Fn(&Running) -> bool) -> Vec<Identity> {
+    /// The open databases that are so.
+    pub(crate) fn identities_of(&self, are: impl Fn(&Running) -> bool) -> Vec<Identity> {
         let open = self.running.read();
         let found = open.databases.iter().filter(|(_, running)| are(running));
         found.map(|(identity, _)| *identity).collect()
@@ -361,10 +335,8 @@ impl Databases {
     /// Opens a database anew from its log that is read-only for a reason that has passed: the disk takes data again.
     pub(crate) async fn reopen(&self, identity: &Identity) {
         let _lock = self.lock(identity).await;
-        let Some(record) = self.control.database(identity) else {
-            return;
-        };
-        let Some(running) = self.running(identity) else {
+        let (record, running) = (self.control.database(identity), self.running(identity));
+        let (Some(record), Some(running)) = (record, running) else {
             return;
         };
         if !running.handle.may_work_again() {
@@ -383,13 +355,9 @@ impl Databases {
 
     /// Ends a created database that did not become the running one, and removes its files.
     pub async fn discard(&self, record: &DatabaseRecord, started: Started) {
-        end(
-            &record.identity,
-            started.into_handle(),
-            ShutdownReason::Deleted,
-        )
-        .await;
-        remove_directory(self.data_dir.replica(record.replica_id)).await;
+        let handle = started.into_handle();
+        end(&record.identity, handle, ShutdownReason::Deleted).await;
+        self.remove_files(record).await;
     }
 
     /// The same, because its record could not be written. Where that is unknown, the files stay: what is known after a
@@ -397,12 +365,8 @@ impl Databases {
     pub async fn give_up(&self, record: &DatabaseRecord, started: Started, error: &ControlError) {
         if error.is_unknown() {
             tracing::error!(database = %record.identity, replica = record.replica_id, %error, "a new database is kept until it is known whether it is there");
-            end(
-                &record.identity,
-                started.into_handle(),
-                ShutdownReason::Suspended,
-            )
-            .await;
+            let handle = started.into_handle();
+            end(&record.identity, handle, ShutdownReason::Suspended).await;
         } else {
             self.discard(record, started).await;
         }
@@ -420,20 +384,22 @@ impl Databases {
 
     /// Ends a database and removes the files of its replica.
     pub async fn remove(&self, record: &DatabaseRecord) {
-        let running = self.take(&record.identity);
+        let running = {
+            let mut open = self.running.write();
+            let running = open.databases.remove(&record.identity);
+            running.inspect(|running| open.left.add(running))
+        };
         self.failed.write().remove(&record.identity);
         if let Some(running) = running {
             end(&record.identity, running.handle, ShutdownReason::Deleted).await;
         }
-        remove_directory(self.data_dir.replica(record.replica_id)).await;
+        self.remove_files(record).await;
     }
 
-    /// It is among the running ones no more.
-    fn take(&self, identity: &Identity) -> Option<Running> {
-        let mut open = self.running.write();
-        let running = open.databases.remove(identity)?;
-        open.left.add(&running);
-        Some(running)
+    async fn remove_files(&self, record: &DatabaseRecord) {
+        let directory = self.data_dir.replica(record.replica_id);
+        // A panic is reported where it happens.
+        let _ = tokio::task::spawn_blocking(move || remove_files(&directory)).await;
     }
 
     /// Ends every database, all at once.
@@ -474,11 +440,10 @@ fn open_replica(options: DatabaseOptions, kind: HostKind) -> Result<DatabaseHand
     if !options.in_memory {
         return DatabaseHandle::open(options);
     }
-    let program = std::fs::read(options.directory.join(PROGRAM_FILE)).map_err(|error| {
-        DatabaseError::Other(format!(
-            "the program of an in-memory database is lost: {error}"
-        ))
-    })?;
+    let lost =
+        |error: std::io::Error| format!("the program of an in-memory database is lost: {error}");
+    let program = std::fs::read(options.directory.join(PROGRAM_FILE));
+    let program = program.map_err(|error| DatabaseError::Other(lost(error)))?;
     DatabaseHandle::create(options, program, kind)
 }
 
@@ -490,16 +455,14 @@ fn create_replica(
 ) -> Result<DatabaseHandle, CreateError> {
     let directory = options.directory.clone();
     let shown = directory.display();
-    options
-        .storage
-        .make_directory(&directory)
-        .map_err(|error| match error.kind() {
-            std::io::ErrorKind::AlreadyExists => CreateError::Failed(format!(
-                "the directory {shown} is there already and is not this server's; it was left alone, and the next attempt \
-                 takes another number [LC0328]"
-            )),
-            _ => CreateError::Failed(format!("cannot create {shown}: {error}")),
-        })?;
+    let made = options.storage.make_directory(&directory);
+    made.map_err(|error| match error.kind() {
+        std::io::ErrorKind::AlreadyExists => CreateError::Failed(format!(
+            "the directory {shown} is there already and is not this server's; it was left alone, and the next attempt \
+             takes another number [LC0328]"
+        )),
+        _ => CreateError::Failed(format!("cannot create {shown}: {error}")),
+    })?;
     let created = DatabaseHandle::create(options, program, kind);
     created.map_err(|error| {
         remove_files(&directory);
@@ -508,11 +471,6 @@ fn create_replica(
             error => CreateError::Failed(lightcone_outbound::error_chain(&error)),
         }
     })
-}
-
-async fn remove_directory(directory: std::path::PathBuf) {
-    // A panic is reported where it happens.
-    let _ = tokio::task::spawn_blocking(move || remove_files(&directory)).await;
 }
 
 fn remove_files(directory: &Path) {

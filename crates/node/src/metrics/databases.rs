@@ -1,5 +1,6 @@
 //! Families about each database as a whole.
 
+use std::num::NonZero;
 use std::sync::atomic::Ordering::Relaxed;
 
 use lightcone_database::QueryKind;
@@ -85,11 +86,7 @@ pub(super) fn put(text: &mut Text, databases: &[Shown]) {
             "Transactions of the log that were replayed when the database was opened.";
         Gauge "lightcone_replay_bytes" db |of| of.metrics.replayed.bytes,
             "Bytes of the log that were replayed when the database was opened.";
-    }
-    let of_wasm = all.clone();
-    let of_wasm = of_wasm.filter(|of| of.metrics.wasm_memory_bytes > 0);
-    families! { text, of_wasm;
-        Gauge "spacetime_worker_wasm_memory_bytes" identity |of| of.metrics.wasm_memory_bytes,
+        Gauge "spacetime_worker_wasm_memory_bytes" identity |of| NonZero::new(of.metrics.wasm_memory_bytes),
             "Linear memory of all instances of a module in WebAssembly.";
     }
     // Of modules that make requests to the outside.
@@ -109,11 +106,6 @@ pub(super) fn put(text: &mut Text, databases: &[Shown]) {
         Counter "lightcone_procedure_http_response_bytes_total" db |of| of.metrics.outbound.response_bytes,
             "Bytes of the bodies of their answers.";
     }
-    put_disconnects(text, databases);
-    put_sizes_and_times(text, databases);
-}
-
-fn put_disconnects(text: &mut Text, databases: &[Shown]) {
     let samples = databases.iter().flat_map(|of| {
         let causes = DISCONNECT_CAUSES.iter();
         causes.map(move |(cause, read)| (of.identity().and("cause", cause), read(&of.counters)))
@@ -124,6 +116,7 @@ fn put_disconnects(text: &mut Text, databases: &[Shown]) {
         "Ended WebSocket connections by cause.",
         samples,
     );
+    put_sizes_and_times(text, databases);
 }
 
 fn put_sizes_and_times(text: &mut Text, databases: &[Shown]) {

@@ -6,11 +6,10 @@ use lightcone_types::Identity;
 use serde_json::Value;
 
 use super::counters::ServerCounters;
-use super::shown::{closed, of_one, shown, Detail, Shown};
+use super::shown::{of_one, shown, Detail, Shown};
 use super::text::{numbers, Seconds, Text};
 use super::{databases, functions, json, process};
-use crate::databases::Databases;
-use crate::databases::Running;
+use crate::databases::{Databases, Running};
 use crate::node::Node;
 use crate::traces::TraceCounters;
 
@@ -46,14 +45,19 @@ pub fn all_as_json(node: &Node) -> Value {
 
 /// One database as JSON, with all functions and tables. None: it is not open.
 pub fn one_as_json(identity: &Identity, names: Vec<String>, running: Option<&Running>) -> Value {
+    let label = identity.to_hex();
     let shown = match running {
-        Some(running) => of_one(identity.to_hex(), running),
-        None => closed(identity.to_hex()),
+        Some(running) => of_one(label, running),
+        None => Shown {
+            label,
+            ..Shown::default()
+        },
     };
     json::of_databases(std::iter::once((&shown, names)))
 }
 
 fn put_server(text: &mut Text, server: &ServerCounters, all: &Databases) {
+    let disk = all.disk().space();
     numbers! { text;
         Gauge "lightcone_connections" server.connections_open.load(Relaxed),
             "Open TCP connections.";
@@ -69,16 +73,10 @@ fn put_server(text: &mut Text, server: &ServerCounters, all: &Databases) {
             "What all clients have asked for and not yet taken; limits.clients-memory-percent bounds it.";
         Counter "lightcone_network_polls_slow_total" server.polls.slow(),
             "How often the task of a connection kept its thread from others for more than 5 ms.";
-    }
-    if let Some((free, kept)) = all.disk().space() {
-        numbers! { text;
-            Gauge "lightcone_disk_free_bytes" free,
-                "Free bytes of the disk of the data directory.";
-            Gauge "lightcone_disk_reserve_bytes" kept,
-                "What logs, publishes and snapshots leave free.";
-        }
-    }
-    numbers! { text;
+        Gauge "lightcone_disk_free_bytes" disk.map(|(free, _)| free),
+            "Free bytes of the disk of the data directory.";
+        Gauge "lightcone_disk_reserve_bytes" disk.map(|(_, kept)| kept),
+            "What logs, publishes and snapshots leave free.";
         Gauge "lightcone_network_poll_longest_seconds" Seconds(server.polls.longest().as_nanos() as u64),
             "For how long the task of a connection kept its thread from others at most, since the start.";
     }

@@ -14,18 +14,18 @@ pub(super) fn fold_functions(module: &mut ModuleMetrics, functions_max: usize) {
     let has_series = |of: &FunctionMetrics| (of.rank as usize) < functions_max;
     let (mut alone, rest): (Vec<_>, Vec<_>) = module.functions.drain(..).partition(has_series);
     let left = module.left_functions.drain(..).filter(|of| !has_series(of));
-    let mut folded: Vec<FunctionMetrics> = Vec::new();
+    let own = alone.len();
     for function in rest.into_iter().chain(left) {
-        match folded.iter_mut().find(|other| other.kind == function.kind) {
+        let mut folded = alone[own..].iter_mut();
+        match folded.find(|other| other.kind == function.kind) {
             Some(other) => other.add(&function),
-            None => folded.push(FunctionMetrics {
+            None => alone.push(FunctionMetrics {
                 name: OTHER.into(),
                 rank: FOLDED,
                 ..function
             }),
         }
     }
-    alone.append(&mut folded);
     module.functions = alone;
 }
 

@@ -16,24 +16,20 @@ struct Stat {
 }
 
 pub(super) fn put(text: &mut Text) {
-    if let Some(files) = open_files() {
-        numbers! { text;
-            Gauge "process_open_fds" files,
-                "Open file descriptors.";
-        }
-    }
     let limits = rustix::process::getrlimit(rustix::process::Resource::Nofile);
-    if let Some(files_max) = limits.current {
-        numbers! { text;
-            Gauge "process_max_fds" files_max,
-                "File descriptors that the process may have.";
-        }
+    numbers! { text;
+        Gauge "process_open_fds" open_files(),
+            "Open file descriptors.";
+        Gauge "process_max_fds" limits.current,
+            "File descriptors that the process may have.";
     }
     let stat = std::fs::read_to_string("/proc/self/stat");
     let Some(stat) = stat.ok().and_then(|stat| parse(&stat)) else {
         return;
     };
     let page_bytes = rustix::param::page_size() as u64;
+    let ticks = rustix::param::clock_ticks_per_second().max(1);
+    let nanos = |count: u64| count.saturating_mul(1_000_000_000 / ticks);
     numbers! { text;
         Gauge "process_resident_memory_bytes" stat.resident_pages * page_bytes,
             "Memory that the process has, in bytes.";
@@ -41,18 +37,10 @@ pub(super) fn put(text: &mut Text) {
             "Addresses that the process has, in bytes; most of them stand for no memory.";
         Gauge "process_threads" stat.threads,
             "Threads of the process.";
-    }
-    let ticks = rustix::param::clock_ticks_per_second().max(1);
-    let nanos = |count: u64| count.saturating_mul(1_000_000_000 / ticks);
-    numbers! { text;
         Counter "process_cpu_seconds_total" Seconds(nanos(stat.cpu_ticks)),
             "Time of processors that the process has used.";
-    }
-    if let Some(started) = started_at(nanos(stat.started_ticks)) {
-        numbers! { text;
-            Gauge "process_start_time_seconds" Seconds(started),
-                "When the process began, in seconds since 1970.";
-        }
+        Gauge "process_start_time_seconds" started_at(nanos(stat.started_ticks)).map(Seconds),
+            "When the process began, in seconds since 1970.";
     }
 }
 

@@ -91,23 +91,21 @@ pub(super) fn shown(
         true => (limits.metrics_functions_max, limits.metrics_tables_max),
         false => (0, 0),
     };
-    let (alone, rest): (Vec<_>, Vec<_>) = running
-        .into_iter()
-        .partition(|(_, running)| running.has_series);
-    let alone = alone.iter().map(|(identity, running)| {
+    let mut shown = Vec::new();
+    for (identity, running) in &running {
         let mut one = of_one(identity.to_hex(), running);
+        if !running.has_series {
+            others.add(&one);
+            // Each is folded at once: all functions of all databases would be many.
+            others.fold(0, 0);
+            continue;
+        }
         one.fold(functions_max, tables_max);
         if !detail.whole_identities {
             one.label.truncate(IDENTITY_DIGITS);
             one.program_hash.clear();
         }
-        one
-    });
-    let mut shown: Vec<_> = alone.collect();
-    for (_, running) in &rest {
-        others.add(&of_one(String::new(), running));
-        // Each is folded at once: all functions of all databases would be many.
-        others.fold(0, 0);
+        shown.push(one);
     }
     if others.is_open {
         (others.label, others.program_hash) = (OTHER.to_owned(), String::new());
@@ -127,14 +125,6 @@ pub(super) fn of_one(label: String, running: &Running) -> Shown {
         stats: running.handle.stats(),
         read_only: u64::from(running.handle.read_only().is_some()),
         metrics: running.handle.metrics(),
-    }
-}
-
-/// A database that is not open: all counts are zero.
-pub(super) fn closed(label: String) -> Shown {
-    Shown {
-        label,
-        ..Shown::default()
     }
 }
 

@@ -76,13 +76,22 @@ impl Sample for u64 {
 }
 
 /// A count that is shown once there is something.
-impl Sample for Option<NonZero<u64>> {
+impl Sample for NonZero<u64> {
+    fn put(&self, text: &mut Text, name: &str, labels: Labels) {
+        text.line(name, &labels, self);
+    }
+}
+
+/// What may be unknown.
+impl<S: Sample> Sample for Option<S> {
     fn is_empty(&self) -> bool {
-        self.is_none()
+        self.as_ref().is_none_or(Sample::is_empty)
     }
 
     fn put(&self, text: &mut Text, name: &str, labels: Labels) {
-        text.line(name, &labels, self.map_or(0, NonZero::get));
+        if let Some(sample) = self {
+            sample.put(text, name, labels);
+        }
     }
 }
 

@@ -31,9 +31,7 @@ impl Drop for Counted {
 impl ConnectionSlot {
     /// Completes when the server wants every connection to be gone.
     pub async fn stopped(&mut self) {
-        let _ = self
-            .stopping
-            .wait_for(|stage| *stage == Stage::Stopped)
-            .await;
+        let stopped = |stage: &Stage| *stage == Stage::Stopped;
+        let _ = self.stopping.wait_for(stopped).await;
     }
 }

@@ -95,11 +95,9 @@ impl Network {
     ) where
         F: Future<Output = ()> + Send,
     {
-        let thread = self
-            .threads
-            .iter()
-            .min_by_key(|thread| thread.connections.load(Relaxed))
-            .expect("there is at least one thread");
+        let threads = self.threads.iter();
+        let thread = threads.min_by_key(|thread| thread.connections.load(Relaxed));
+        let thread = thread.expect("there is at least one thread");
         thread.connections.fetch_add(1, Relaxed);
         let place = Place {
             connections: thread.connections.clone(),

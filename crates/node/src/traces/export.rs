@@ -97,19 +97,17 @@ impl Exporter {
         let body = self.encode(batch.drain(..));
         let sent = self
             .http
-            .post(&self.endpoint, &self.headers, body, EXPORT_TIMEOUT)
-            .await;
-        match sent {
-            Ok(()) => self.counters.sent.fetch_add(count, Relaxed),
-            Err(error) => {
-                let complained = self.complained.map(|at| at.elapsed());
-                if complained.is_none_or(|ago| ago >= COMPLAIN_INTERVAL) {
-                    self.complained = Some(Instant::now());
-                    tracing::warn!(%error, "the collector of traces takes no spans; they are dropped [LC0146]");
-                }
-                self.counters.failed.fetch_add(count, Relaxed)
-            }
+            .post(&self.endpoint, &self.headers, body, EXPORT_TIMEOUT);
+        let Err(error) = sent.await else {
+            self.counters.sent.fetch_add(count, Relaxed);
+            return;
         };
+        let complained = self.complained.map(|at| at.elapsed());
+        if complained.is_none_or(|ago| ago >= COMPLAIN_INTERVAL) {
+            self.complained = Some(Instant::now());
+            tracing::warn!(%error, "the collector of traces takes no spans; they are dropped [LC0146]");
+        }
+        self.counters.failed.fetch_add(count, Relaxed);
     }
 
     fn encode(&self, spans: impl Iterator<Item = Span>) -> Vec<u8> {
@@ -138,10 +136,7 @@ fn headers_of(config: &Tracing) -> Vec<(String, String)> {
     let configured = config.headers.iter();
     let others = configured.filter(|(name, _)| !name.eq_ignore_ascii_case("content-type"));
     let others = others.map(|(name, value)| (name.clone(), value.clone()));
-    let own = (
-        "content-type".to_owned(),
-        "application/x-protobuf".to_owned(),
-    );
+    let own = ("content-type".into(), "application/x-protobuf".into());
     others.chain([own]).collect()
 }
 
@@ -170,6 +165,7 @@ fn otlp(span: Span) -> OtlpSpan {
         }
         SpanName::Durable => ("wait for the disk".to_owned(), SpanKind::Internal),
     };
+    let parent = span.parent.map(|id| id.to_be_bytes().to_vec());
     let status = span.error.map(|error| OtlpStatus {
         message: error,
         code: StatusCode::Error.into(),
@@ -177,9 +173,7 @@ fn otlp(span: Span) -> OtlpSpan {
     OtlpSpan {
         trace_id: span.trace_id.to_be_bytes().to_vec(),
         span_id: span.span_id.to_be_bytes().to_vec(),
-        parent_span_id: span
-            .parent
-            .map_or_else(Vec::new, |id| id.to_be_bytes().to_vec()),
+        parent_span_id: parent.unwrap_or_default(),
         name,
         kind: kind.into(),
         start_time_unix_nano: nanos(span.started),
@@ -192,9 +186,8 @@ fn otlp(span: Span) -> OtlpSpan {
 }
 
 fn nanos(time: Timestamp) -> u64 {
-    u64::try_from(time.micros())
-        .unwrap_or(0)
-        .saturating_mul(1000)
+    let micros = u64::try_from(time.micros()).unwrap_or(0);
+    micros.saturating_mul(1000)
 }
 
 fn text(key: &str, value: &str) -> KeyValue {

@@ -21,51 +21,51 @@ const OF_NO_TRUTH: &str =
 const OF_USER: &str = "pg_get_userbyid|current_user|session_user|user|current_role";
 const OF_ENCODING: &str = "pg_encoding_to_char|getdatabaseencoding|pg_client_encoding";
 
-/// Names of functions, with `|` between them; what they give.
-const FUNCTIONS: [(&str, Type, Function); 22] = [
-    ("pg_*_is_visible", Type::Bool, |_, _| true.into()),
-    ("has_*_privilege", Type::Bool, has_privilege),
-    (OF_NO_TEXT, Type::Text, |_, _| Value::Null),
-    (OF_NO_NUMBER, Type::Int8, |_, _| Value::Null),
-    (OF_NO_TRUTH, Type::Bool, |_, _| false.into()),
-    (OF_USER, Type::Text, |seen, _| (&*seen.names.user).into()),
-    (OF_ENCODING, Type::Text, |_, _| "UTF8".into()),
-    ("pg_char_to_encoding", Type::Int4, |_, _| Value::Int(6)),
-    ("format_type", Type::Text, |_, values| {
+/// Names of functions, with `|` between them, and of the types of what they give.
+const FUNCTIONS: [(&str, &str, Function); 22] = [
+    ("pg_*_is_visible", "bool", |_, _| true.into()),
+    ("has_*_privilege", "bool", has_privilege),
+    (OF_NO_TEXT, "text", |_, _| Value::Null),
+    (OF_NO_NUMBER, "int8", |_, _| Value::Null),
+    (OF_NO_TRUTH, "bool", |_, _| false.into()),
+    (OF_USER, "text", |seen, _| (&*seen.names.user).into()),
+    (OF_ENCODING, "text", |_, _| "UTF8".into()),
+    ("pg_char_to_encoding", "int4", |_, _| Value::Int(6)),
+    ("format_type", "text", |_, values| {
         int(values, 0).map(|oid| name_of_oid(oid as u32)).into()
     }),
-    ("pg_get_expr", Type::Text, |_, values| {
+    ("pg_get_expr", "text", |_, values| {
         values.first().cloned().into()
     }),
-    ("pg_get_constraintdef", Type::Text, |seen, values| {
+    ("pg_get_constraintdef", "text", |seen, values| {
         let oid = int(values, 0);
         oid.and_then(|oid| seen.constraint_definition(oid)).into()
     }),
-    ("pg_get_indexdef", Type::Text, |seen, values| {
+    ("pg_get_indexdef", "text", |seen, values| {
         let column = int(values, 1).unwrap_or(0);
         let oid = int(values, 0);
         oid.and_then(|oid| seen.index_definition(oid, column))
             .into()
     }),
-    ("to_regclass", Type::Relation, |seen, values| {
+    ("to_regclass", "regclass", |seen, values| {
         seen.relation_oid(&shown(values)).into()
     }),
-    ("pg_column_is_updatable", Type::Bool, |seen, _| {
+    ("pg_column_is_updatable", "bool", |seen, _| {
         seen.rights.writes_rows().into()
     }),
-    ("pg_relation_is_updatable", Type::Int4, |seen, _| {
+    ("pg_relation_is_updatable", "int4", |seen, _| {
         Value::Int(if seen.rights.writes_rows() { 28 } else { 0 })
     }),
     (
         "pg_my_temp_schema|pg_backend_pid|inet_server_port",
-        Type::Int4,
+        "int4",
         |_, _| Value::Int(0),
     ),
-    ("version", Type::Text, |_, _| {
+    ("version", "text", |_, _| {
         format!("PostgreSQL {SERVER_VERSION}").into()
     }),
-    ("current_schema", Type::Text, |_, _| "public".into()),
-    ("current_schemas", Type::TextList, |_, values| {
+    ("current_schema", "text", |_, _| "public".into()),
+    ("current_schemas", "text[]", |_, values| {
         let has_implicit = values.first().and_then(Value::truth).unwrap_or(false);
         let implicit = has_implicit.then_some("pg_catalog");
         Value::List(
@@ -76,13 +76,13 @@ const FUNCTIONS: [(&str, Type, Function); 22] = [
                 .collect(),
         )
     }),
-    ("current_database|current_catalog", Type::Text, |seen, _| {
+    ("current_database|current_catalog", "text", |seen, _| {
         (&*seen.names.database).into()
     }),
-    ("current_setting", Type::Text, |_, values| {
+    ("current_setting", "text", |_, values| {
         setting(&shown(values).to_lowercase()).into()
     }),
-    ("set_config", Type::Text, |_, values| {
+    ("set_config", "text", |_, values| {
         values.get(1).cloned().into()
     }),
 ];
@@ -94,9 +94,9 @@ pub(super) fn function(name: &str) -> Option<(usize, Type)> {
         name if name.starts_with("has_") && name.ends_with("_privilege") => FUNCTIONS[1].0,
         name => name,
     };
-    let is_named = |(names, ..): &(&str, Type, Function)| names.split('|').any(|of| of == name);
+    let is_named = |(names, ..): &(&str, &str, Function)| names.split('|').any(|of| of == name);
     let at = FUNCTIONS.iter().position(is_named)?;
-    Some((at, FUNCTIONS[at].1.clone()))
+    Some((at, Type::named(FUNCTIONS[at].1)?))
 }
 
 pub(super) fn call(function: usize, seen: &Seen<'_>, arguments: &[Value]) -> Value {

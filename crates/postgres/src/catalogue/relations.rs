@@ -128,10 +128,10 @@ fn default(seen: &Seen<'_>, written: &str, ty: &Type) -> Value {
     match (written.split_once('='), ty) {
         (Some((_, "@user")), _) => (&*seen.names.user).into(),
         (Some((_, "@database")), _) => (&*seen.names.database).into(),
-        (Some((_, written)), Type::Text) => written.into(),
-        (written, Type::Bool) => written.is_some().into(),
+        (Some((_, written)), &Type::TEXT) => written.into(),
+        (written, &Type::BOOL) => written.is_some().into(),
         (Some((_, written)), _) => number(written).into(),
-        (None, Type::Int2 | Type::Int4 | Type::Int8) => Value::Int(0),
+        (None, &(Type::INT2 | Type::INT4 | Type::INT8)) => Value::Int(0),
         (None, _) => Value::Null,
     }
 }

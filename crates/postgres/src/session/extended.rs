@@ -11,9 +11,10 @@ use super::super::catalogue::{is_question, may_be_ad_hoc};
 use super::super::commands::Answer;
 use super::super::copy::Copy;
 use super::super::failure::{of_statement, state, Failure};
-use super::super::messages::{Body, WireError};
+use super::super::messages::{protocol, Body, WireError};
 use super::super::parameters::literal;
 use super::super::prepared::{Pending, Portal, Prepared, Progress, Suspended, SUSPENDED_TIME_MAX};
+use super::super::table::column_types;
 use super::super::tags::Tags;
 use super::statement::{check_length, too_long};
 use super::{Session, Stop};
@@ -41,29 +42,25 @@ impl Session {
         let empty = vec!["''".to_owned(); text.count()];
         let shape = text.with_literals_within(&empty, QUERY_BYTES_MAX);
         let shape = shape.ok_or_else(|| too_long(text.text()))?;
-        let is_empty = is_empty(&shape);
-        let texts = |count| vec![AlgebraicType::String; count];
-        let (types, columns) = if is_empty {
+
+        let texts = || vec![AlgebraicType::String; text.count()];
+        let (types, columns) = if is_empty(&shape) {
             (Vec::new(), None)
         } else if Copy::read(&shape)?.is_some() {
             // It gives no rows of the usual kind, and is looked at when it runs.
-            (texts(text.count()), None)
+            (texts(), None)
         } else {
             check_length(&shape)?;
             let tokens = tokens(&shape).unwrap_or_default();
             match self.answered_here(&shape, &tokens)? {
-                Some(Answer::Rows(table)) => (texts(text.count()), Some(table.column_types())),
-                Some(_) => (texts(text.count()), None),
+                Some(Answer::Rows(table)) => (texts(), Some(table.column_types())),
+                Some(_) => (texts(), None),
                 None => self.describe_statement(&text, &tokens).await?,
             }
         };
-        let oids = types
-            .iter()
-            .enumerate()
-            .map(|(nth, ty)| match given.get(nth) {
-                None | Some(0) => parameter_oid(ty),
-                Some(&oid) => oid,
-            });
+        let given = |nth: usize| given.get(nth).copied().filter(|oid| *oid != 0);
+        let oids = types.iter().enumerate();
+        let oids = oids.map(|(nth, ty)| given(nth).unwrap_or_else(|| parameter_oid(ty)));
         Ok(Prepared {
             oids: oids.collect(),
             types,
@@ -91,14 +88,9 @@ impl Session {
                 Err(error) => return Err(of_statement(error).into()),
             }
         }
-        let read = self
-            .described_question(text.text().to_owned(), refusal)
-            .await?;
-        let columns = ProductType::new(
-            read.columns()
-                .iter()
-                .map(|(name, ty)| (name.as_str(), ty.clone())),
-        );
+        let question = text.text().to_owned();
+        let read = self.described_question(question, refusal).await?;
+        let columns = column_types(&read.columns());
         Ok((read.parameters(text.count()), Some(columns)))
     }
 
@@ -123,22 +115,14 @@ impl Session {
             if value.is_some_and(|value| value.len() > QUERY_BYTES_MAX) {
                 return Err(too_long_with_parameters().into());
             }
-            literals.push(literal(
-                ty,
-                prepared.oids[nth],
-                format_of(&formats, nth),
-                value,
-            )?);
+            let format = format_of(&formats, nth);
+            literals.push(literal(ty, prepared.oids[nth], format, value)?);
         }
         let listed = read_formats(body)?;
-        let columns = prepared
-            .columns
-            .as_ref()
-            .map_or(0, |columns| columns.elements.len());
-        let formats = (0..columns).map(|nth| format_of(&listed, nth)).collect();
-        let text = prepared
-            .text
-            .with_literals_within(&literals, QUERY_BYTES_MAX);
+        let columns = types_of(&prepared.columns).enumerate();
+        let formats = columns.map(|(nth, _)| format_of(&listed, nth)).collect();
+        let text = &prepared.text;
+        let text = text.with_literals_within(&literals, QUERY_BYTES_MAX);
         let text = text.ok_or_else(too_long_with_parameters)?;
         let bound = Portal {
             prepared,
@@ -184,10 +168,8 @@ impl Session {
         let pending = match std::mem::replace(&mut portal.progress, Progress::Done) {
             Progress::Suspended(suspended) => {
                 self.cancel.begin();
-                let Suspended {
-                    pending, rights, ..
-                } = suspended;
-                return self.fetch(name, pending, rows_max, rights).await;
+                let rights = suspended.rights;
+                return self.fetch(name, suspended.pending, rows_max, rights).await;
             }
             Progress::Stale => {
                 portal.progress = Progress::Stale;
@@ -283,9 +265,7 @@ fn read_formats(body: &mut Body<'_>) -> Result<Vec<Format>, WireError> {
     let read = |_| match body.u16()? {
         0 => Ok(Format::Text),
         1 => Ok(Format::Binary),
-        code => Err(WireError::Protocol(format!(
-            "unsupported format code: {code}"
-        ))),
+        code => protocol(format!("unsupported format code: {code}")),
     };
     (0..count).map(read).collect()
 }

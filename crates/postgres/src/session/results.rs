@@ -1,5 +1,7 @@
 //! What came of a statement, on its way to the client.
 
+use std::collections::VecDeque;
+
 use lightcone_query::postgresql::Format;
 use lightcone_types::ProductType;
 
@@ -18,6 +20,20 @@ pub(super) struct Outcome {
 }
 
 impl Outcome {
+    /// Of a statement that gives rows, or lines of a `COPY`.
+    pub fn of(columns: ProductType, pieces: VecDeque<Piece>, rows: u64, is_copy: bool) -> Outcome {
+        let copied_columns = is_copy.then_some(columns.elements.len());
+        let verb = if is_copy { "COPY" } else { "SELECT" };
+        Outcome {
+            columns: Some(columns).filter(|_| !is_copy),
+            pending: Pending {
+                is_copy,
+                copied_columns,
+                ..Pending::new(pieces, format!("{verb} {rows}"))
+            },
+        }
+    }
+
     /// Of a statement that gives no rows.
     pub fn done(tag: impl Into<String>) -> Outcome {
         Outcome {
@@ -28,46 +44,30 @@ impl Outcome {
 }
 
 impl Session {
-    /// The rows of a result that was made here.
+    /// The rows of a result that was made here, or its lines. They count as the client's.
     pub(super) fn of_table(
         &self,
         table: &SmallTable,
         formats: &[Format],
+        lines: Option<CopyRows>,
     ) -> Result<Outcome, Failure> {
-        self.check_memory(table)?;
-        let rows = self.held(table.messages(formats))?;
-        let tag = format!("SELECT {}", table.rows.len());
-        Ok(Outcome {
-            columns: Some(table.column_types()),
-            pending: Pending::new([rows].into(), tag),
-        })
-    }
-
-    /// The same, as lines.
-    pub(super) fn lines_of_table(
-        &self,
-        table: &SmallTable,
-        lines: CopyRows,
-    ) -> Result<Outcome, Failure> {
-        self.check_memory(table)?;
-        let rows = self.held(lines.lines_of_table(table))?;
-        let tag = format!("COPY {}", table.rows.len());
-        Ok(Outcome {
-            columns: None,
-            pending: Pending::new([rows].into(), tag).copied(table.columns.len()),
-        })
-    }
-
-    /// Refuses what the client could not hold, before it is written: that takes this thread's time.
-    fn check_memory(&self, table: &SmallTable) -> Result<(), Failure> {
+        // What the client could not hold is refused before it is written: that takes this thread's time.
         let mut memory = self.holder.memory();
-        memory.set(table.text_bytes()).map_err(of_statement)
-    }
-
-    /// Counts what was made here as the client's.
-    fn held(&self, messages: Vec<u8>) -> Result<Piece, Failure> {
+        memory.set(table.text_bytes()).map_err(of_statement)?;
+        drop(memory);
+        let is_copy = lines.is_some();
+        let messages = match lines {
+            None => table.messages(formats),
+            Some(lines) => lines.lines_of_table(table),
+        };
         let held = self.holder.hold(messages).map_err(of_statement)?;
-        Ok(Box::new(held))
+        let (columns, rows) = (table.column_types(), table.rows.len() as u64);
+        Ok(Outcome::of(
+            columns,
+            [Box::new(held) as Piece].into(),
+            rows,
+            is_copy,
+        ))
     }
 
     /// Sends rows, at most so many if it is not 0, until their memory is needed for others. True: there are more.

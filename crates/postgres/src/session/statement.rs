@@ -1,14 +1,15 @@
 //! Running a statement: what is answered here, and what the database answers.
 
+use std::collections::VecDeque;
 use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
-use lightcone_database::{DatabaseHandle, Holder, SqlError, SqlOutcome, QUERY_BYTES_MAX};
+use lightcone_control::DatabaseRecord;
+use lightcone_database::{DatabaseHandle, Holder, SqlError, QUERY_BYTES_MAX};
 use lightcone_node::collaborators;
 use lightcone_node::databases::OpenError;
 use lightcone_query::postgresql::{is_empty, tokens, Cell, Format, Token};
-use lightcone_types::ProductType;
 
 use super::super::catalogue::{is_question, may_be_ad_hoc};
 use super::super::commands::{self, Answer, Block};
@@ -16,15 +17,12 @@ use super::super::copy::{Copy, CopyRows};
 use super::super::failure::{of_statement, state, Failure};
 use super::super::login::no_such_database;
 use super::super::messages::WireError;
-use super::super::prepared::{Pending, Piece};
+use super::super::prepared::Piece;
 use super::super::rows::{DataRows, Shape};
 use super::super::table::{self, SmallTable};
 use super::super::tags::{counts, tag_of, verb_of, Tags};
 use super::results::Outcome;
 use super::{Session, Stop, Transaction};
-
-/// At most so many characters of a text that is too long come back with its refusal.
-const SHOWN_CHARS_MAX: usize = 120;
 
 impl Session {
     /// A message with a statement that is run at once.
@@ -45,17 +43,19 @@ impl Session {
 
     /// The open database, and whom its rows are held for. What the client may do there is looked up anew.
     pub(super) async fn database(&mut self) -> Result<(DatabaseHandle, Holder), Failure> {
-        let record = self.node.record(&self.login.database);
-        let record = record.map_err(|_| no_such_database(&self.login.names.database))?;
+        let record = self.record()?;
         let identity = self.login.caller.identity;
         self.login.caller.rights = self.node.rights(&record, &identity);
-        let running = self.node.databases.get(&record).await;
-        let handle = match running {
-            Ok(running) => running.handle,
-            Err(OpenError::Gone) => return Err(no_such_database(&self.login.names.database)),
-            Err(OpenError::Failed(reason)) => return Err(Failure::new(state::INTERNAL, reason)),
-        };
-        Ok((handle, self.holder.clone()))
+        match self.node.databases.get(&record).await {
+            Ok(running) => Ok((running.handle, self.holder.clone())),
+            Err(OpenError::Gone) => Err(no_such_database(&self.login.names.database)),
+            Err(OpenError::Failed(reason)) => Err(Failure::new(state::INTERNAL, reason)),
+        }
+    }
+
+    fn record(&self) -> Result<DatabaseRecord, Failure> {
+        let record = self.node.record(&self.login.database);
+        record.map_err(|_| no_such_database(&self.login.names.database))
     }
 
     /// The answer to a statement about the session.
@@ -71,8 +71,7 @@ impl Session {
     }
 
     fn collaborators(&self) -> Result<SmallTable, Failure> {
-        let record = self.node.record(&self.login.database);
-        let record = record.map_err(|_| no_such_database(&self.login.names.database))?;
+        let record = self.record()?;
         let identity = self.login.caller.identity;
         let rows = collaborators::rows(&self.node, &record, &identity).ok_or_else(|| {
             let message = collaborators::refusal(&record, &identity);
@@ -111,11 +110,9 @@ impl Session {
                 "current transaction is aborted, commands ignored until end of transaction block";
             return Err(Failure::new(state::FAILED_TRANSACTION, message).into());
         }
-        match (answer, lines) {
-            (Some(Answer::Rows(table)), Some(lines)) => Ok(self.lines_of_table(&table, lines)?),
-            (Some(_), Some(_)) => Err(Failure::unsupported("COPY takes a query").into()),
-            (Some(answer), None) => Ok(self.answer(answer, &formats)?),
-            (None, lines) => self.ask(text, &tokens, formats, tags, lines).await,
+        match answer {
+            Some(answer) => Ok(self.answer(answer, &formats, lines)?),
+            None => self.ask(text, &tokens, formats, tags, lines).await,
         }
     }
 
@@ -131,45 +128,46 @@ impl Session {
         let is_question = is_question(tokens);
         let mut refusal = None;
         if !is_question || may_be_ad_hoc(tokens) {
-            let asked = match &lines {
-                None => {
-                    self.ask_database(text.clone(), formats.clone(), tags)
-                        .await?
-                }
-                Some(lines) => self.copy(text.clone(), lines.clone()).await?,
-            };
-            match asked {
+            let (text, formats) = (text.clone(), formats.clone());
+            match self
+                .ask_database(text, formats, tags, lines.clone())
+                .await?
+            {
                 Ok(outcome) => return Ok(outcome),
                 Err(failure) if !is_question => return Err(failure.into()),
                 Err(failure) => refusal = Some(failure),
             }
         }
         let table = self.question(text, tokens, refusal).await?;
-        Ok(match lines {
-            None => self.of_table(&table, &formats)?,
-            Some(lines) => self.lines_of_table(&table, lines)?,
-        })
+        Ok(self.of_table(&table, &formats, lines)?)
     }
 
-    fn answer(&mut self, answer: Answer, formats: &[Format]) -> Result<Outcome, Failure> {
-        Ok(match answer {
-            Answer::Done(tag) => Outcome::done(tag),
-            Answer::Block(block) => Outcome::done(self.block(block)),
+    fn answer(
+        &mut self,
+        answer: Answer,
+        formats: &[Format],
+        lines: Option<CopyRows>,
+    ) -> Result<Outcome, Failure> {
+        let tag = match answer {
+            Answer::Rows(table) => return self.of_table(&table, formats, lines),
+            _ if lines.is_some() => return Err(Failure::unsupported("COPY takes a query")),
+            Answer::Done(tag) => tag,
+            Answer::Block(block) => self.block(block),
             Answer::ApplicationName(name) => {
                 self.wire.parameter("application_name", &name);
                 self.login.names.application_name = name;
-                Outcome::done("SET")
+                "SET"
             }
             Answer::Deallocate(Some(name)) => {
                 self.store.close_statement(&name);
-                Outcome::done("DEALLOCATE")
+                "DEALLOCATE"
             }
             Answer::Deallocate(None) => {
                 self.store.close_all();
-                Outcome::done("DISCARD ALL")
+                "DISCARD ALL"
             }
-            Answer::Rows(table) => self.of_table(&table, formats)?,
-        })
+        };
+        Ok(Outcome::done(tag))
     }
 
     fn block(&mut self, block: Block) -> &'static str {
@@ -185,74 +183,50 @@ impl Session {
         }
     }
 
+    /// Runs a statement of the ad hoc language, or a query whose rows become lines. A refusal: it is none, and nothing was run.
     async fn ask_database(
         &mut self,
         text: String,
         formats: Vec<Format>,
         tags: Tags,
+        lines: Option<CopyRows>,
     ) -> Result<Result<Outcome, Failure>, Stop> {
-        let verb = verb_of(&text);
-        let count = Arc::new(AtomicU64::new(0));
-        let encoder = DataRows::new(Shape::Fields(formats), count.clone());
-        let outcome = match self.run_in_database(text, verb, encoder).await? {
-            Ok(outcome) => outcome,
-            Err(refusal) => return Ok(Err(refusal)),
+        let verb = match &lines {
+            Some(_) => "SELECT",
+            None => verb_of(&text),
         };
-        let returns_rows = !outcome.columns.elements.is_empty();
-        let tag = match (returns_rows, tags) {
-            (true, _) => format!("SELECT {}", count.load(Ordering::Relaxed)),
-            (false, Tags::Counts) => counts(outcome.stats, outcome.duration_us),
-            (false, Tags::Drivers) => tag_of(verb, outcome.stats),
-        };
-        let pieces = pieces_of(outcome.rows);
-        Ok(Ok(Outcome {
-            columns: returns_rows.then_some(outcome.columns),
-            pending: Pending::new(pieces, tag),
-        }))
-    }
-
-    /// Runs a query whose rows become lines.
-    async fn copy(
-        &mut self,
-        text: String,
-        lines: CopyRows,
-    ) -> Result<Result<Outcome, Failure>, Stop> {
-        let count = Arc::new(AtomicU64::new(0));
-        let head = lines.clone();
-        let encoder = DataRows::new(Shape::Lines(lines), count.clone());
-        let outcome = match self.run_in_database(text, "SELECT", encoder).await? {
-            Ok(outcome) => outcome,
-            Err(refusal) => return Ok(Err(refusal)),
-        };
-        let columns: ProductType = outcome.columns;
-        let mut pieces = pieces_of(outcome.rows);
-        pieces.push_front(Box::new(head.header(&columns)));
-        let tag = format!("COPY {}", count.load(Ordering::Relaxed));
-        Ok(Ok(Outcome {
-            columns: None,
-            pending: Pending::new(pieces, tag).copied(columns.elements.len()),
-        }))
-    }
-
-    /// Runs a statement of the ad hoc language. A refusal: it is none, and nothing was run.
-    async fn run_in_database(
-        &mut self,
-        text: String,
-        verb: &str,
-        encoder: DataRows,
-    ) -> Result<Result<SqlOutcome, Failure>, Stop> {
         let is_read = verb == "SELECT" || verb == "SHOW";
         if self.transaction == Transaction::Open && !is_read {
             let message = "a transaction block can only read: each statement that writes is a transaction of its own; send it without BEGIN, or in autocommit mode";
             return Err(Failure::new(state::READ_ONLY_TRANSACTION, message).into());
         }
+        let shape = match lines.clone() {
+            Some(lines) => Shape::Lines(lines),
+            None => Shape::Fields(formats),
+        };
+        let count = Arc::new(AtomicU64::new(0));
+        let encoder = DataRows::new(shape, count.clone());
         let (database, holder) = self.database().await?;
         let run = database.sql_for(&holder, self.login.caller.clone(), text, true, encoder);
-        match self.wanted(run, is_read).await? {
-            Ok(outcome) => Ok(Ok(outcome)),
-            Err(error @ SqlError::NotCompiled(_)) => Ok(Err(of_statement(error))),
-            Err(error) => Err(of_statement(error).into()),
+        let outcome = match self.wanted(run, is_read).await? {
+            Ok(outcome) => outcome,
+            Err(error @ SqlError::NotCompiled(_)) => return Ok(Err(of_statement(error))),
+            Err(error) => return Err(of_statement(error).into()),
+        };
+        let (columns, count) = (outcome.columns, count.load(Ordering::Relaxed));
+        let pieces = outcome.rows.into_iter();
+        let mut pieces: VecDeque<_> = pieces.map(|piece| Box::new(piece) as Piece).collect();
+        let is_copy = lines.is_some();
+        if let Some(lines) = lines {
+            pieces.push_front(Box::new(lines.header(&columns)));
+        } else if columns.elements.is_empty() {
+            let tag = match tags {
+                Tags::Counts => counts(outcome.stats, outcome.duration_us),
+                Tags::Drivers => tag_of(verb, outcome.stats),
+            };
+            return Ok(Ok(Outcome::done(tag)));
         }
+        Ok(Ok(Outcome::of(columns, pieces, count, is_copy)))
     }
 
     /// Waits for work as long as the client wants its result.
@@ -278,12 +252,6 @@ impl Session {
     }
 }
 
-fn pieces_of(rows: Vec<lightcone_database::HeldBytes>) -> std::collections::VecDeque<Piece> {
-    rows.into_iter()
-        .map(|piece| Box::new(piece) as Piece)
-        .collect()
-}
-
 /// Before anything here reads a text: our language refuses longer ones, in the same words.
 pub(super) fn check_length(text: &str) -> Result<(), Failure> {
     match text.len() > QUERY_BYTES_MAX {
@@ -293,7 +261,6 @@ pub(super) fn check_length(text: &str) -> Result<(), Failure> {
 }
 
 pub(super) fn too_long(text: &str) -> Failure {
-    let prefix = text.chars().take(SHOWN_CHARS_MAX).collect();
-    let error = lightcone_query::SqlError::TooLong { prefix };
+    let error = lightcone_query::SqlError::too_long(text);
     of_statement(lightcone_database::SqlError::Query(error.to_string()))
 }

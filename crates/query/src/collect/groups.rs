@@ -9,25 +9,29 @@ use lightcone_types::Identity;
 use super::keyed_hash::Secret;
 use super::memory::{Memory, ENTRY_BYTES};
 use crate::condition::ColumnAt;
-use crate::execute::{ExecuteError, Match, NOTHING, SOME};
-use crate::grouping::{Aggregate, GroupItem, Grouping};
-use crate::predicate::{Predicate, PredicateCompiler, Tuple};
+use crate::execute::{ExecuteError, Match, NOTHING};
+use crate::grouping::{Aggregate, Grouping};
+use crate::predicate::{Predicate, Tuple};
 use crate::query::Fragment;
 use crate::scalar::Scalar;
 use crate::sort_key::{make_canonical, push_sort_key};
-use crate::total::Total;
+use crate::total::{push_row, Best, Sum};
 
-/// A value on its way to be that of a group.
-#[derive(Clone, Debug)]
-enum Sum {
-    Count(u64),
-    /// None if there is no value yet.
-    Total(Option<Total>),
-    Best(Option<Vec<u8>>),
-    Average {
-        total: Total,
-        count: u64,
-    },
+/// The best of some values.
+type Kept = Option<Vec<u8>>;
+
+impl Best for Kept {
+    fn new(_: bool) -> Kept {
+        None
+    }
+
+    fn value(&self) -> Option<&[u8]> {
+        self.as_deref()
+    }
+
+    fn heap_bytes(&self) -> usize {
+        self.as_ref().map_or(0, Vec::capacity)
+    }
 }
 
 /// Where the values of a column are in the rows of a fragment.
@@ -88,12 +92,8 @@ struct Sources {
 impl Sources {
     fn of(grouping: &Grouping, fragment: &Fragment, tables: &[&TableView]) -> Sources {
         let source = |at: ColumnAt| Source::of(fragment.column(at), tables);
-        let value = |item: &GroupItem| match item {
-            GroupItem::Key(_) => None,
-            GroupItem::Aggregate {
-                aggregate, column, ..
-            } => Some((*aggregate, column.map(source))),
-        };
+        let value =
+            |(aggregate, column): (Aggregate, Option<ColumnAt>)| (aggregate, column.map(source));
         let keys: Vec<_> = grouping.keys.iter().map(|(at, _)| source(*at)).collect();
         let bytes = |key: &Source| match key.place {
             Some((_, bytes)) if key.is_bytewise => Some(bytes + 1),
@@ -102,7 +102,7 @@ impl Sources {
         let packed: Option<usize> = keys.iter().map(bytes).sum();
         Sources {
             is_packed: packed.is_some_and(|bytes| bytes <= PACKED_BYTES_MAX),
-            values: grouping.items.iter().filter_map(value).collect(),
+            values: grouping.aggregates().map(value).collect(),
             keys,
         }
     }
@@ -147,8 +147,8 @@ pub(crate) struct Groups {
     /// By group, then by key: the values in BSATN.
     keys: Vec<Box<[u8]>>,
     /// By group, then by aggregate.
-    sums: Vec<Sum>,
-    empty: Vec<Sum>,
+    sums: Vec<Sum<Kept>>,
+    empty: Vec<Sum<Kept>>,
     count: usize,
     /// Of the rows of groups.
     pub layout: RowLayout,
@@ -159,10 +159,6 @@ pub(crate) struct Groups {
 impl Groups {
     pub fn new(grouping: &Grouping, sender: &Identity) -> Groups {
         let layout = RowLayout::of(&grouping.row.columns);
-        let having = grouping.having.as_ref().and_then(|having| {
-            let bound = having.bind(sender);
-            PredicateCompiler::new(&bound, vec![&layout]).compile(&bound.conjuncts)
-        });
         let mut groups = Groups {
             packed: HashMap::default(),
             places: HashMap::new(),
@@ -170,10 +166,10 @@ impl Groups {
             sources: None,
             keys: Vec::new(),
             sums: Vec::new(),
-            empty: empty_sums(grouping),
+            empty: Sum::empty(grouping),
             count: 0,
+            having: grouping.having(&layout, sender),
             layout,
-            having,
             key: Vec::new(),
         };
         // Without keys there is one group, also if it is of no rows.
@@ -256,7 +252,7 @@ impl Groups {
         self.keys.extend(grouping.keys.iter().map(value));
         let values = self.keys[first..].iter();
         let bytes: usize = values.map(|value| value.len() + ENTRY_BYTES).sum();
-        let sums = grouping.items.iter().map(sum_bytes).sum::<usize>();
+        let sums = self.empty.iter().map(Sum::memory_bytes).sum::<usize>();
         memory.take(self.key.len() + bytes + sums + ENTRY_BYTES)?;
         let place = self.count;
         match self.last {
@@ -275,69 +271,35 @@ impl Groups {
             return None;
         }
         let keys = &self.keys[place * grouping.keys.len()..];
-        let mut sums = self.sums[place * self.empty.len()..].iter();
-        for item in &grouping.items {
-            match item {
-                GroupItem::Key(key) => out.extend_from_slice(&keys[*key]),
-                GroupItem::Aggregate { is_optional, .. } => {
-                    let sum = sums.next().expect("each aggregate has one");
-                    push_sum(sum, *is_optional, out);
-                }
-            }
-        }
+        let sums = &self.sums[place * self.empty.len()..];
+        push_row(grouping, keys, sums, out);
         let having = self.having.as_ref();
         Some(having.is_none_or(|having| having.matches(&self.layout, out)))
     }
 }
 
-fn empty_sums(grouping: &Grouping) -> Vec<Sum> {
-    let sum = |item: &GroupItem| match item {
-        GroupItem::Key(_) => None,
-        GroupItem::Aggregate { aggregate, .. } => Some(match aggregate {
-            Aggregate::Count => Sum::Count(0),
-            Aggregate::Sum(_) => Sum::Total(None),
-            Aggregate::Min(_) | Aggregate::Max(_) => Sum::Best(None),
-            Aggregate::Average(scalar) => Sum::Average {
-                total: Total::empty(*scalar),
-                count: 0,
-            },
-        }),
-    };
-    grouping.items.iter().filter_map(sum).collect()
-}
-
 #[inline]
 fn add(
     aggregate: Aggregate,
-    sum: &mut Sum,
+    sum: &mut Sum<Kept>,
     value: &[u8],
     memory: &mut Memory,
 ) -> Result<(), ExecuteError> {
-    match (aggregate, sum) {
-        (Aggregate::Count, Sum::Count(count)) => *count += 1,
-        (Aggregate::Sum(scalar), Sum::Total(total)) => {
-            let total = total.get_or_insert_with(|| Total::empty(scalar));
-            total.add(scalar, value);
+    match (sum.count(value, true), aggregate) {
+        (Some(best), Aggregate::Min(scalar)) => {
+            keep_best(best, value, scalar, Ordering::Less, memory)
         }
-        (Aggregate::Average(scalar), Sum::Average { total, count }) => {
-            total.add(scalar, value);
-            *count += 1;
+        (Some(best), Aggregate::Max(scalar)) => {
+            keep_best(best, value, scalar, Ordering::Greater, memory)
         }
-        (Aggregate::Min(scalar), Sum::Best(best)) => {
-            keep_best(best, value, scalar, Ordering::Less, memory)?;
-        }
-        (Aggregate::Max(scalar), Sum::Best(best)) => {
-            keep_best(best, value, scalar, Ordering::Greater, memory)?;
-        }
-        _ => {}
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 /// Keeps a value if it is the first one, or stands so to the best one so far. Of equal ones the bytes decide, so that it does not
 /// matter which comes first.
 fn keep_best(
-    best: &mut Option<Vec<u8>>,
+    best: &mut Kept,
     value: &[u8],
     scalar: Scalar,
     wanted: Ordering,
@@ -353,35 +315,4 @@ fn keep_best(
     best.clear();
     best.extend_from_slice(value);
     memory.take(best.capacity() - before)
-}
-
-/// Memory of an aggregate.
-fn sum_bytes(item: &GroupItem) -> usize {
-    let heap = match item {
-        GroupItem::Aggregate {
-            aggregate: Aggregate::Sum(scalar) | Aggregate::Average(scalar),
-            ..
-        } => Total::heap_bytes(*scalar),
-        _ => 0,
-    };
-    size_of::<Sum>() + heap
-}
-
-fn push_sum(sum: &Sum, is_optional: bool, out: &mut Vec<u8>) {
-    let is_none = matches!(
-        sum,
-        Sum::Best(None) | Sum::Total(None) | Sum::Average { count: 0, .. }
-    );
-    if is_optional {
-        out.push(if is_none { NOTHING } else { SOME });
-    }
-    match sum {
-        _ if is_none => {}
-        Sum::Count(count) => out.extend_from_slice(&count.to_le_bytes()),
-        Sum::Total(total) => total.iter().for_each(|total| total.push(out)),
-        Sum::Best(best) => out.extend_from_slice(best.as_deref().unwrap_or_default()),
-        Sum::Average { total, count } => {
-            out.extend_from_slice(&total.average(*count).to_le_bytes());
-        }
-    }
 }

@@ -8,14 +8,14 @@ use lightcone_types::{AlgebraicType, ColId, SpecialProduct};
 
 use super::write_plan::{NewValue, RowChange, Targets, WritePlan};
 use crate::ast::{
-    ColumnItem, ColumnName, Expression, Expressions, Literal, Projection, Select, Shape, TableRef,
-    Value, ValueKind, Write,
+    Change, Expressions, Projection, Select, Shape, Statement, TableRef, Value, ValueKind, Write,
 };
-use crate::catalog::{may_read, Caller, Catalog};
+use crate::block::Names;
+use crate::catalog::Caller;
 use crate::check::unexpected;
-use crate::error::SqlError;
-use crate::lexer::Comparison;
+use crate::error::{Result, SqlError};
 use crate::literal;
+use crate::parser::{parse, Language};
 use crate::select::check_select;
 
 /// Where variables are kept, under their names.
@@ -26,53 +26,35 @@ const ROW_LIMIT: &str = "row_limit";
 const U64_TAG: u8 = 8;
 
 /// Checks a statement that changes rows, last whether the caller may.
-pub(crate) fn plan_write(
-    text: &str,
-    write: Write,
-    catalog: &dyn Catalog,
-    caller: &Caller,
-) -> Result<WritePlan, SqlError> {
-    let (table, change) = match write {
-        Write::Insert {
-            table: name,
-            columns,
-            rows,
-        } => {
-            let table = target(&name, catalog, caller)?;
+pub(crate) fn plan_write(text: &str, write: Write, names: Names<'_>) -> Result<WritePlan> {
+    let name = write.table;
+    let table = target(&name, names)?;
+    let change = match write.change {
+        Change::Insert(columns, rows) => {
             let order = column_order(&name, &table, columns)?;
             let rows = rows
                 .iter()
                 .map(|row| encode_row(&name, &table, &order, row));
-            let rows = rows.collect::<Result<_, _>>()?;
-            (table, RowChange::Insert(rows))
+            RowChange::Insert(rows.collect::<Result<_>>()?)
         }
-        Write::Update {
-            table: name,
-            assignments,
-            condition,
-        } => {
-            let table = target(&name, catalog, caller)?;
+        Change::Update(assignments, condition) => {
             let values = assigned(&name, &table, &assignments)?;
-            let rows = rows_of(text, name, condition, catalog, caller)?;
-            (table, RowChange::Update { rows, values })
+            let rows = rows_of(text, name, condition, names)?;
+            RowChange::Update { rows, values }
         }
-        Write::Delete {
-            table: name,
-            condition,
-        } => {
-            let table = target(&name, catalog, caller)?;
-            let rows = rows_of(text, name, condition, catalog, caller)?;
-            (table, RowChange::Delete { rows })
+        Change::Delete(condition) => {
+            let rows = rows_of(text, name, condition, names)?;
+            RowChange::Delete { rows }
         }
     };
-    require_owner(caller)?;
+    require_owner(names.caller)?;
     if table.kind == TableKind::System && table.name != VARIABLES {
         return Err(SqlError::DmlOnSystemTable(table.name.clone()));
     }
     Ok(WritePlan { table, change })
 }
 
-fn require_owner(caller: &Caller) -> Result<(), SqlError> {
+fn require_owner(caller: &Caller) -> Result<()> {
     match caller.is_owner {
         true => Ok(()),
         false => Err(SqlError::NotAuthorized(caller.identity)),
@@ -80,14 +62,8 @@ fn require_owner(caller: &Caller) -> Result<(), SqlError> {
 }
 
 /// The table that is written to, if the caller may read it.
-fn target(
-    name: &str,
-    catalog: &dyn Catalog,
-    caller: &Caller,
-) -> Result<Arc<TableSchema>, SqlError> {
-    let table = catalog.table(name);
-    let readable = table.filter(|table| may_read(table.access, caller));
-    let table = readable.ok_or_else(|| SqlError::NoSuchTable(name.to_owned()))?;
+fn target(name: &str, names: Names<'_>) -> Result<Arc<TableSchema>> {
+    let table = names.find_table(name)?;
     match table.view {
         Some(_) => Err(SqlError::DmlOnView(name.to_owned())),
         None => Ok(table),
@@ -100,9 +76,8 @@ fn rows_of(
     text: &str,
     name: String,
     condition: Option<Expressions>,
-    catalog: &dyn Catalog,
-    caller: &Caller,
-) -> Result<Targets, SqlError> {
+    names: Names<'_>,
+) -> Result<Targets> {
     let select = Select {
         projection: Projection::Star,
         from: whole_table(name),
@@ -111,8 +86,8 @@ fn rows_of(
         limit: None,
         shape: Shape::default(),
     };
-    let query = check_select(&select, catalog, caller)?.with_rules(text, catalog, caller)?;
-    if let Some(plan) = query.only_select_plan(&caller.identity) {
+    let query = check_select(text, &select, names)?.with_rules(names)?;
+    if let Some(plan) = query.only_select_plan(&names.caller.identity) {
         return Ok(Targets::Plan(Box::new(plan)));
     }
     // Views are evaluated before a query reads them, and a statement that writes is a transaction by itself.
@@ -132,7 +107,7 @@ fn whole_table(name: String) -> TableRef {
     }
 }
 
-fn column_of(name: &str, table: &TableSchema, column: &str) -> Result<ColId, SqlError> {
+fn column_of(name: &str, table: &TableSchema, column: &str) -> Result<ColId> {
     let found = table.column_by_accessor_or_name(column);
     found.ok_or_else(|| SqlError::NoSuchField {
         table: name.to_owned(),
@@ -145,7 +120,7 @@ fn column_order(
     name: &str,
     table: &TableSchema,
     columns: Option<Vec<String>>,
-) -> Result<Vec<usize>, SqlError> {
+) -> Result<Vec<usize>> {
     let count = table.columns.len();
     let Some(columns) = columns else {
         return Ok((0..count).collect());
@@ -173,7 +148,7 @@ fn encode_row(
     table: &TableSchema,
     order: &[usize],
     values: &[Value],
-) -> Result<Box<[u8]>, SqlError> {
+) -> Result<Box<[u8]>> {
     if values.len() != order.len() {
         return Err(SqlError::InsertValues {
             values: values.len(),
@@ -193,7 +168,7 @@ fn assigned(
     name: &str,
     table: &TableSchema,
     assignments: &[(String, Value)],
-) -> Result<Vec<NewValue>, SqlError> {
+) -> Result<Vec<NewValue>> {
     let mut seen = HashSet::new();
     let mut values = Vec::with_capacity(assignments.len());
     for (column, value) in assignments {
@@ -208,7 +183,7 @@ fn assigned(
 }
 
 /// A value as a `ty`, in BSATN.
-fn encode_value(value: &Value, ty: &AlgebraicType) -> Result<Vec<u8>, SqlError> {
+fn encode_value(value: &Value, ty: &AlgebraicType) -> Result<Vec<u8>> {
     let own = match value.kind {
         ValueKind::Bool => Some(AlgebraicType::Bool),
         ValueKind::Text if !is_written_as_text(ty) => Some(AlgebraicType::String),
@@ -231,7 +206,7 @@ fn is_written_as_text(ty: &AlgebraicType) -> bool {
     *ty == AlgebraicType::String || ty.is_bytes() || ty.special_product().is_some_and(is_special)
 }
 
-fn require_variable(name: &str) -> Result<(), SqlError> {
+fn require_variable(name: &str) -> Result<()> {
     match name == ROW_LIMIT {
         true => Ok(()),
         false => Err(SqlError::UnknownVariable(name.to_owned())),
@@ -239,12 +214,7 @@ fn require_variable(name: &str) -> Result<(), SqlError> {
 }
 
 /// `SET row_limit = n`.
-pub(crate) fn plan_set(
-    name: &str,
-    value: &Value,
-    catalog: &dyn Catalog,
-    caller: &Caller,
-) -> Result<WritePlan, SqlError> {
+pub(crate) fn plan_set(name: &str, value: &Value, names: Names<'_>) -> Result<WritePlan> {
     require_variable(name)?;
     let ty = AlgebraicType::U64;
     match value.kind {
@@ -254,8 +224,8 @@ pub(crate) fn plan_set(
         ValueKind::Number => {}
     }
     let value = encode_value(value, &ty)?;
-    require_owner(caller)?;
-    let table = target(VARIABLES, catalog, caller)?;
+    require_owner(names.caller)?;
+    let table = target(VARIABLES, names)?;
     let mut row = literal::with_length(ROW_LIMIT.as_bytes()).expect("a short name has a length");
     row.push(U64_TAG);
     row.extend(value);
@@ -266,25 +236,11 @@ pub(crate) fn plan_set(
 }
 
 /// `SHOW row_limit` as a query: `SELECT value FROM st_var WHERE name = 'row_limit'`.
-pub(crate) fn read_variable(name: &str) -> Result<Select, SqlError> {
+pub(crate) fn read_variable(name: &str) -> Result<Select> {
     require_variable(name)?;
-    let column = |name: &str| ColumnName {
-        relation: None,
-        name: name.to_owned(),
-    };
-    let mut condition = Expressions::default();
-    let left = condition.push(Expression::Column(column("name")));
-    let right = condition.push(Expression::Literal(Literal::Text(name.to_owned())));
-    condition.push(Expression::Compare(Comparison::Equal, left, right));
-    Ok(Select {
-        projection: Projection::Columns(vec![ColumnItem {
-            column: column("value"),
-            alias: None,
-        }]),
-        from: whole_table(VARIABLES.to_owned()),
-        joins: Vec::new(),
-        condition: Some(condition),
-        limit: None,
-        shape: Shape::default(),
-    })
+    let text = format!("SELECT value FROM {VARIABLES} WHERE name = '{ROW_LIMIT}'");
+    match parse(&text, Language::AdHoc)? {
+        Statement::Select(select) => Ok(*select),
+        _ => Err(SqlError::NotSelect),
+    }
 }

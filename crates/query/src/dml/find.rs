@@ -24,8 +24,7 @@ pub fn find_targets(
 ) -> Result<Vec<RowId>, ExecuteError> {
     let mut found = Vec::new();
     for fragment in &query.fragments {
-        let of_fragment = fragment.tables.iter().map(|schema| tables.table(schema.id));
-        let Some(tables) = of_fragment.collect::<Option<Vec<_>>>() else {
+        let Some(tables) = fragment.read(tables) else {
             continue;
         };
         let samples = &mut Samples::default();

@@ -1,8 +1,8 @@
 //! Tokens to statements that write (08 §5.3).
 
-use crate::ast::{Expressions, Statement, Value, ValueKind, Write};
-use crate::error::SqlError;
-use crate::lexer::{unquote, Comparison, Kind};
+use crate::ast::{Change, Expressions, Statement, Value, Write};
+use crate::error::{Result, SqlError};
+use crate::lexer::{Comparison, Kind};
 use crate::parser::Parser;
 use crate::words;
 
@@ -11,7 +11,7 @@ type Unsupported = fn(String) -> SqlError;
 
 impl Parser<'_> {
     /// A statement that is no query. Its first word is known to be one of these.
-    pub(crate) fn other_statement(&mut self) -> Result<Statement, SqlError> {
+    pub(crate) fn other_statement(&mut self) -> Result<Statement> {
         let start = self.at;
         if self.take_word("INSERT") {
             self.insert(start).map(Statement::Write)
@@ -27,7 +27,7 @@ impl Parser<'_> {
         }
     }
 
-    fn insert(&mut self, start: usize) -> Result<Write, SqlError> {
+    fn insert(&mut self, start: usize) -> Result<Write> {
         self.take_word("INTO");
         if self.is_word("TABLE") && self.kind_after(1) != Kind::OpenParen {
             return Err(self.unsupported_from(start));
@@ -46,23 +46,14 @@ impl Parser<'_> {
                 _ => Err(SqlError::UnsupportedInsert(self.render_rest(self.at))),
             };
         }
-        let mut rows = Vec::new();
-        loop {
-            rows.push(self.tuple()?);
-            if !self.take(Kind::Comma) {
-                break;
-            }
-        }
+        let rows = self.list(Self::tuple)?;
         self.nothing_follows(start)?;
-        Ok(Write::Insert {
-            table,
-            columns,
-            rows,
-        })
+        let change = Change::Insert(columns, rows);
+        Ok(Write { table, change })
     }
 
     /// `( word { "," word } )`, or `()`.
-    fn column_list(&mut self) -> Result<Vec<String>, SqlError> {
+    fn column_list(&mut self) -> Result<Vec<String>> {
         self.advance();
         let mut columns = Vec::new();
         if self.take(Kind::CloseParen) {
@@ -79,7 +70,7 @@ impl Parser<'_> {
         }
     }
 
-    fn tuple(&mut self) -> Result<Vec<Value>, SqlError> {
+    fn tuple(&mut self) -> Result<Vec<Value>> {
         if !self.take(Kind::OpenParen) {
             return self.expected("(");
         }
@@ -101,7 +92,7 @@ impl Parser<'_> {
         }
     }
 
-    fn update(&mut self, start: usize) -> Result<Write, SqlError> {
+    fn update(&mut self, start: usize) -> Result<Write> {
         let table = self.target()?;
         if !self.take_word("SET") {
             return match self.kind() {
@@ -109,38 +100,30 @@ impl Parser<'_> {
                 _ => Err(self.unsupported_from(start)),
             };
         }
-        let mut assignments = Vec::new();
-        loop {
-            let column = self.relation()?;
-            if !self.take(Kind::Comparison(Comparison::Equal)) {
-                return self.expected("=");
-            }
-            let place = self.at;
-            let value = self.value(SqlError::UnsupportedAssignment)?;
-            if !self.at_value_end() {
-                return Err(SqlError::UnsupportedAssignment(self.render_item(place)));
-            }
-            assignments.push((column, value));
-            if !self.take(Kind::Comma) {
-                break;
-            }
-        }
+        let assignments = self.list(Self::assignment)?;
         let condition = self.rows_of_target(start)?;
-        Ok(Write::Update {
-            table,
-            assignments,
-            condition,
-        })
+        let change = Change::Update(assignments, condition);
+        Ok(Write { table, change })
     }
 
-    /// Whether a value ends here, rather than being the beginning of an expression.
-    fn at_value_end(&self) -> bool {
-        matches!(self.kind(), Kind::Comma | Kind::End | Kind::Semicolon)
+    fn assignment(&mut self) -> Result<(String, Value)> {
+        let column = self.relation()?;
+        if !self.take(Kind::Comparison(Comparison::Equal)) {
+            return self.expected("=");
+        }
+        let place = self.at;
+        let value = self.value(SqlError::UnsupportedAssignment)?;
+        // A value ends here, rather than being the beginning of an expression.
+        let is_end = matches!(self.kind(), Kind::Comma | Kind::End | Kind::Semicolon)
             || self.is_word("WHERE")
-            || self.is_one_of(FOREIGN_CLAUSES)
+            || self.is_one_of(FOREIGN_CLAUSES);
+        match is_end {
+            true => Ok((column, value)),
+            false => Err(SqlError::UnsupportedAssignment(self.render_item(place))),
+        }
     }
 
-    fn delete(&mut self, start: usize) -> Result<Write, SqlError> {
+    fn delete(&mut self, start: usize) -> Result<Write> {
         if !self.is_word("FROM") && matches!(self.kind(), Kind::Word | Kind::QuotedWord) {
             return Err(SqlError::MultiTableDelete);
         }
@@ -157,12 +140,12 @@ impl Parser<'_> {
             }
             _ => {}
         }
-        let condition = self.rows_of_target(start)?;
-        Ok(Write::Delete { table, condition })
+        let change = Change::Delete(self.rows_of_target(start)?);
+        Ok(Write { table, change })
     }
 
     /// The table that is written to.
-    fn target(&mut self) -> Result<String, SqlError> {
+    fn target(&mut self) -> Result<String> {
         if self.is_one_of(words::NO_TABLE_NAME) {
             return self.expected("a table name");
         }
@@ -170,7 +153,7 @@ impl Parser<'_> {
     }
 
     /// `[ WHERE predicate ]` and nothing behind it.
-    fn rows_of_target(&mut self, start: usize) -> Result<Option<Expressions>, SqlError> {
+    fn rows_of_target(&mut self, start: usize) -> Result<Option<Expressions>> {
         let condition = match self.take_word("WHERE") {
             true => Some(self.condition()?),
             false => None,
@@ -179,7 +162,7 @@ impl Parser<'_> {
         Ok(condition)
     }
 
-    fn nothing_follows(&self, start: usize) -> Result<(), SqlError> {
+    fn nothing_follows(&self, start: usize) -> Result<()> {
         match self.is_one_of(FOREIGN_CLAUSES) {
             true => Err(self.unsupported_from(start)),
             false => Ok(()),
@@ -187,47 +170,27 @@ impl Parser<'_> {
     }
 
     /// A literal, where nothing else is of use.
-    fn value(&mut self, unsupported: Unsupported) -> Result<Value, SqlError> {
+    fn value(&mut self, unsupported: Unsupported) -> Result<Value> {
         let start = self.at;
-        let token = self.token();
-        let text = |from: usize, parser: &Self| parser.text[from..token.end].to_owned();
-        let (kind, text) = match token.kind {
-            Kind::Number => (ValueKind::Number, self.digits("")),
-            Kind::Plus | Kind::Minus => {
-                let sign = if token.kind == Kind::Plus { "+" } else { "-" };
-                self.advance();
-                if self.kind() != Kind::Number {
-                    return Err(unsupported(self.render_item(start)));
-                }
-                (ValueKind::Number, self.digits(sign))
-            }
-            Kind::Text => (ValueKind::Text, unquote(self.slice(token), '\'')),
-            Kind::HexNumber => (ValueKind::Hex, text(token.start + 2, self)),
-            Kind::HexText => (ValueKind::Hex, unquote(self.slice(token), '\'')),
-            Kind::Word if self.is_word("TRUE") => (ValueKind::Bool, "TRUE".to_owned()),
-            Kind::Word if self.is_word("FALSE") => (ValueKind::Bool, "FALSE".to_owned()),
+        if let Some(literal) = self.literal() {
+            return Ok(literal);
+        }
+        match self.kind() {
             Kind::Word if self.is_word("NULL") => {
-                return Err(SqlError::UnsupportedLiteral("NULL".to_owned()));
+                Err(SqlError::UnsupportedLiteral("NULL".to_owned()))
             }
             Kind::ForeignLiteral => {
-                return Err(SqlError::UnsupportedLiteral(self.render(start, start + 1)));
+                Err(SqlError::UnsupportedLiteral(self.render(start, start + 1)))
             }
-            Kind::Colon => return Err(SqlError::UnsupportedLiteral(self.render_item(start))),
+            Kind::Colon => Err(SqlError::UnsupportedLiteral(self.render_item(start))),
             Kind::End | Kind::Semicolon | Kind::Comma | Kind::CloseParen => {
-                return self.expected("an expression:");
+                self.expected("an expression:")
             }
-            _ => return Err(unsupported(self.render_item(start))),
-        };
-        self.advance();
-        Ok(Value { kind, text })
+            _ => Err(unsupported(self.render_item(start))),
+        }
     }
 
-    fn digits(&self, sign: &str) -> String {
-        let digits = self.slice(self.token()).trim_end_matches('L');
-        format!("{sign}{digits}")
-    }
-
-    fn set(&mut self, start: usize) -> Result<Statement, SqlError> {
+    fn set(&mut self, start: usize) -> Result<Statement> {
         self.take_word("SESSION");
         if self.is_word("LOCAL") || self.is_word("TIME") {
             return Err(self.unsupported_from(start));
@@ -243,7 +206,7 @@ impl Parser<'_> {
         Ok(Statement::Set(name, value))
     }
 
-    fn show(&mut self, start: usize) -> Result<Statement, SqlError> {
+    fn show(&mut self, start: usize) -> Result<Statement> {
         const FOREIGN: &str = "TABLES COLUMNS FIELDS CREATE FUNCTIONS COLLATION EXTENDED FULL";
         if self.is_one_of(FOREIGN) {
             return Err(self.unsupported_from(start));

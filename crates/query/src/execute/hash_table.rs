@@ -7,7 +7,7 @@ use lightcone_types::ColId;
 
 use super::found::Match;
 use crate::condition::ColumnAt;
-use crate::scalar::{f32_at, f64_at, Scalar};
+use crate::scalar::Scalar;
 
 /// No place in a hash table.
 pub(super) const NONE: u32 = u32::MAX;
@@ -79,12 +79,7 @@ impl HashTable {
 
 /// Equal values have equal hashes: zeros of both signs, and all that are no number.
 fn hash_value(scalar: Scalar, value: &[u8], hasher: &mut impl Hasher) {
-    let float = match scalar {
-        Scalar::F32 => f32_at(value).map(f64::from),
-        Scalar::F64 => f64_at(value),
-        _ => None,
-    };
-    match float {
+    match scalar.float(value) {
         Some(0.0) => hasher.write_u64(0),
         Some(float) if float.is_nan() => hasher.write_u64(f64::NAN.to_bits()),
         Some(float) => hasher.write_u64(float.to_bits()),

@@ -5,35 +5,29 @@ use lightcone_table::TableView;
 use super::distinct::{Distinct, Met};
 use super::found::Match;
 use super::loops::{spend, step_bytes, Loop};
-use super::Execution;
-use crate::planner::{Leading, Strategy};
+use super::{Execution, Pass};
+use crate::planner::Leading;
 
 impl Execution {
     /// Is the present match of the leading subquery to go on with? If not, it is known where to go on.
-    pub(super) fn leads(
-        &mut self,
-        strategy: &Strategy,
-        leading: &Leading,
-        tables: &[&TableView],
-        steps: &mut usize,
-    ) -> bool {
+    pub(super) fn leads(&mut self, leading: &Leading, pass: &mut Pass<'_>) -> bool {
         if leading.is_single {
             return true;
         }
-        let found = Match::new(tables, &self.ids);
+        let found = Match::new(pass.tables, &self.ids);
         let before = self.distinct.memory_bytes;
         let others = self.memory_bytes - before;
         let bytes_max = self.memory_bytes_max.saturating_sub(others);
         let met = self.distinct.meet(&leading.own, &found, bytes_max);
         self.memory_bytes += self.distinct.memory_bytes - before;
-        spend(steps, self.distinct.steps());
+        spend(pass.steps, self.distinct.steps());
         match met {
             Met::First => {
                 self.has_visited |= self.is_value_visited;
                 self.is_value_visited = false;
             }
-            Met::Again => self.go_back(strategy.steps[self.depth + 1].back),
-            Met::TooMany => self.begin_otherwise(leading, tables),
+            Met::Again => self.go_back(pass.strategy.steps[self.depth + 1].back),
+            Met::TooMany => self.begin_otherwise(leading, pass.tables),
         }
         met == Met::First
     }

@@ -2,11 +2,11 @@
 
 use super::{Language, Parser};
 use crate::ast::{OrderItem, OrderTarget, Shape};
-use crate::error::SqlError;
+use crate::error::Result;
 use crate::lexer::Kind;
 
 impl Parser<'_> {
-    pub(super) fn limit(&mut self, start: usize) -> Result<Option<String>, SqlError> {
+    pub(super) fn limit(&mut self, start: usize) -> Result<Option<String>> {
         if !self.is_word("LIMIT") {
             return Ok(None);
         }
@@ -18,7 +18,7 @@ impl Parser<'_> {
     }
 
     /// A number of rows.
-    pub(super) fn count(&mut self, start: usize) -> Result<String, SqlError> {
+    pub(super) fn count(&mut self, start: usize) -> Result<String> {
         let token = self.token();
         let ends = |kind| matches!(kind, Kind::End | Kind::Semicolon | Kind::Word);
         if token.kind == Kind::End || token.kind == Kind::Semicolon {
@@ -36,16 +36,11 @@ impl Parser<'_> {
     }
 
     /// `GROUP BY` and `HAVING`.
-    pub(super) fn grouping(&mut self, shape: &mut Shape) -> Result<(), SqlError> {
+    pub(super) fn grouping(&mut self, shape: &mut Shape) -> Result<()> {
         if self.is_word("GROUP") && self.is_word_after(1, "BY") {
             self.advance();
             self.advance();
-            loop {
-                shape.group_by.push(self.plain_column()?);
-                if !self.take(Kind::Comma) {
-                    break;
-                }
-            }
+            shape.group_by = self.list(Self::plain_column)?;
         }
         if self.take_word("HAVING") {
             self.aggregates = Some(Vec::new());
@@ -56,36 +51,33 @@ impl Parser<'_> {
         Ok(())
     }
 
-    pub(super) fn order_by(&mut self, shape: &mut Shape) -> Result<(), SqlError> {
+    pub(super) fn order_by(&mut self, shape: &mut Shape) -> Result<()> {
         if !self.is_word("ORDER") || !self.is_word_after(1, "BY") {
             return Ok(());
         }
         self.advance();
         self.advance();
-        loop {
-            let token = self.token();
-            let target = if token.kind == Kind::Number {
-                let position = self.slice(token).parse();
-                let position = position
-                    .map_err(|_| SqlError::UnsupportedExpression(self.render_item(self.at)))?;
-                self.advance();
-                OrderTarget::Position(position)
-            } else if self.is_function() {
-                OrderTarget::Aggregate(self.aggregate_name()?)
-            } else {
-                OrderTarget::Column(self.plain_column()?)
-            };
-            let descending = self.take_word("DESC") || {
-                self.take_word("ASC");
-                false
-            };
-            if self.is_word("NULLS") {
-                return Err(SqlError::UnsupportedExpression(self.render_item(self.at)));
-            }
-            shape.order_by.push(OrderItem { target, descending });
-            if !self.take(Kind::Comma) {
-                return Ok(());
-            }
+        shape.order_by = self.list(Self::order_item)?;
+        Ok(())
+    }
+
+    fn order_item(&mut self) -> Result<OrderItem> {
+        let token = self.token();
+        let target = if token.kind == Kind::Number {
+            let position = self.slice(token).parse();
+            let position = position.map_err(|_| self.unsupported_expression(self.at))?;
+            self.advance();
+            OrderTarget::Position(position)
+        } else if self.is_function() {
+            OrderTarget::Aggregate(self.aggregate_name()?)
+        } else {
+            OrderTarget::Column(self.plain_column()?)
+        };
+        let descending = self.take_word("DESC");
+        let _ = descending || self.take_word("ASC");
+        match self.is_word("NULLS") {
+            true => Err(self.unsupported_expression(self.at)),
+            false => Ok(OrderItem { target, descending }),
         }
     }
 }

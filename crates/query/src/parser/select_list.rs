@@ -2,12 +2,12 @@
 
 use super::{Language, Parser};
 use crate::ast::{AggregateName, ColumnItem, Function, Projection, SelectItem, Shape};
-use crate::error::SqlError;
+use crate::error::{Result, SqlError};
 use crate::lexer::Kind;
 use crate::words;
 
 impl Parser<'_> {
-    pub(super) fn projection(&mut self) -> Result<Projection, SqlError> {
+    pub(super) fn projection(&mut self) -> Result<Projection> {
         let mut items = Vec::new();
         let mut wildcards = Vec::new();
         let mut count = 0usize;
@@ -34,41 +34,22 @@ impl Parser<'_> {
         }
     }
 
-    /// A list of items as what it is in the reference's language, if it is something there.
-    pub(super) fn grouped(
+    /// A column beside an aggregate must be one of the groups'.
+    pub(super) fn check_items(
         &self,
-        projection: Projection,
+        projection: &Projection,
         shape: &Shape,
         start: usize,
-    ) -> Result<Projection, SqlError> {
-        let Projection::Items(mut items) = projection else {
-            return Ok(projection);
+    ) -> Result<()> {
+        let Projection::Items(items) = projection else {
+            return Ok(());
         };
         let is_column = |item: &SelectItem| matches!(item, SelectItem::Column(_));
-        let is_grouped = !shape.group_by.is_empty() || shape.having.is_some();
-        if !is_grouped && items.iter().all(is_column) {
-            let column = |item| match item {
-                SelectItem::Column(column) => Some(column),
-                SelectItem::Aggregate(..) => None,
-            };
-            return Ok(Projection::Columns(
-                items.into_iter().filter_map(column).collect(),
-            ));
+        let is_grouped = shape.having.is_some() || !items.iter().all(is_column);
+        match is_grouped && shape.group_by.is_empty() && items.iter().any(is_column) {
+            true => Err(self.unsupported_projection(self.first_aggregate(start))),
+            false => Ok(()),
         }
-        let is_only_count = |item: &SelectItem| {
-            matches!(item, SelectItem::Aggregate(aggregate, _)
-                if aggregate.function == Function::Count && aggregate.column.is_none())
-        };
-        if !is_grouped && items.len() == 1 && is_only_count(&items[0]) && !shape.distinct {
-            if let Some(SelectItem::Aggregate(_, alias)) = items.pop() {
-                return Ok(Projection::Count(alias));
-            }
-        }
-        // A column beside an aggregate must be one of the groups'.
-        if shape.group_by.is_empty() && items.iter().any(is_column) {
-            return Err(self.unsupported_projection(self.first_aggregate(start)));
-        }
-        Ok(Projection::Items(items))
     }
 
     /// Where the first aggregate of a select list begins.
@@ -80,7 +61,7 @@ impl Parser<'_> {
         (start..self.at).find(is_function).unwrap_or(start)
     }
     /// `relation.*`, if that is what stands here.
-    fn relation_star(&mut self) -> Result<Option<String>, SqlError> {
+    fn relation_star(&mut self) -> Result<Option<String>> {
         let start = self.at;
         let mut ahead = 0;
         while matches!(self.kind_after(ahead), Kind::Word | Kind::QuotedWord)
@@ -109,7 +90,7 @@ impl Parser<'_> {
     }
 
     /// A function call as a select item, with its alias.
-    fn aggregate(&mut self) -> Result<(AggregateName, String), SqlError> {
+    fn aggregate(&mut self) -> Result<(AggregateName, String)> {
         let start = self.at;
         let name = self.aggregate_name();
         if name.is_err() {
@@ -144,7 +125,7 @@ impl Parser<'_> {
     }
 
     /// `COUNT(*)`, or one of the aggregates of a column.
-    pub(crate) fn aggregate_name(&mut self) -> Result<AggregateName, SqlError> {
+    pub(crate) fn aggregate_name(&mut self) -> Result<AggregateName> {
         let start = self.at;
         let function = Function::of(&self.word()?);
         let is_star = self.kind_after(1) == Kind::Star && self.kind_after(2) == Kind::CloseParen;
@@ -166,7 +147,7 @@ impl Parser<'_> {
         }
     }
 
-    fn column_item(&mut self) -> Result<ColumnItem, SqlError> {
+    fn column_item(&mut self) -> Result<ColumnItem> {
         let start = self.at;
         let starts_expression = self.is_one_of(words::VALUE_FUNCTIONS)
             || self.is_one_of(words::SPECIAL_EXPRESSIONS)
@@ -199,7 +180,7 @@ impl Parser<'_> {
             || self.is_one_of(words::NO_COLUMN_ALIAS)
     }
 
-    fn column_alias(&mut self) -> Result<Option<String>, SqlError> {
+    fn column_alias(&mut self) -> Result<Option<String>> {
         if self.take_word("AS") {
             return self.word().map(Some);
         }

@@ -2,12 +2,12 @@
 
 use super::{Parser, Subqueries};
 use crate::ast::{Projection, Select};
-use crate::error::{SqlError, SUBQUERIES_MAX, SUBQUERY_DEPTH_MAX};
+use crate::error::{Result, SqlError, SUBQUERIES_MAX, SUBQUERY_DEPTH_MAX};
 use crate::lexer::Kind;
 
 impl Parser<'_> {
     /// A subquery with its parentheses, of which the first one is known to be there.
-    pub(crate) fn subquery(&mut self) -> Result<Box<Select>, SqlError> {
+    pub(crate) fn subquery(&mut self) -> Result<Box<Select>> {
         if self.aggregates.is_some() {
             return Err(SqlError::Subquery(
                 "subqueries stand in WHERE: HAVING has none",
@@ -50,11 +50,11 @@ impl Parser<'_> {
             return None;
         }
         self.advance();
-        Some(Projection::Columns(Vec::new()))
+        Some(Projection::Items(Vec::new()))
     }
 
     /// Refuses the clauses that a subquery does not have.
-    pub(super) fn check_end_of_subquery(&self) -> Result<(), SqlError> {
+    pub(super) fn check_end_of_subquery(&self) -> Result<()> {
         let clauses = "GROUP HAVING ORDER LIMIT OFFSET FETCH";
         match self.is_in_subquery() && self.is_one_of(clauses) {
             true => Err(SqlError::Subquery(

@@ -2,12 +2,12 @@
 
 use super::Parser;
 use crate::ast::{ColumnName, Expression, Expressions, Join, TableRef};
-use crate::error::SqlError;
+use crate::error::{Result, SqlError};
 use crate::lexer::{Comparison, Kind};
 use crate::words;
 
 impl Parser<'_> {
-    pub(super) fn table_ref(&mut self) -> Result<TableRef, SqlError> {
+    pub(super) fn table_ref(&mut self) -> Result<TableRef> {
         let start = self.at;
         if self.kind() == Kind::OpenParen {
             return Err(self.unsupported_table(start));
@@ -39,7 +39,7 @@ impl Parser<'_> {
         Ok(TableRef { name, alias })
     }
 
-    pub(super) fn joins(&mut self) -> Result<Vec<Join>, SqlError> {
+    pub(super) fn joins(&mut self) -> Result<Vec<Join>> {
         let mut joins = Vec::new();
         loop {
             if self.kind() == Kind::Comma {
@@ -78,7 +78,7 @@ impl Parser<'_> {
         there
     }
 
-    fn join_condition(&mut self) -> Result<Option<(ColumnName, ColumnName)>, SqlError> {
+    fn join_condition(&mut self) -> Result<Option<(ColumnName, ColumnName)>> {
         if self.is_word("USING") {
             return Err(SqlError::NonInnerJoin);
         }

@@ -9,7 +9,7 @@ use super::cost::{lookup_cost, FOUND_ROW};
 use super::samples::Samples;
 use super::strategy::{Access, KeyPart};
 use crate::admission::finds_equals;
-use crate::condition::{ColumnAt, Condition, Constant, Node, NodeId};
+use crate::condition::{ColumnAt, Condition, Constant, Node, NodeId, Test};
 use crate::lexer::Comparison;
 use crate::query::Fragment;
 use crate::scalar::Scalar;
@@ -123,12 +123,14 @@ impl<'a> Choices<'a> {
             self.part[relation] = PART_RANGE.powi(others.min(4) as i32);
         }
         for open in &conjuncts.open {
-            if let Node::Columns {
+            if let Node::Columns(
                 left,
                 right,
-                scalar,
-                comparison: Comparison::Equal,
-            } = &condition.nodes[open.id as usize]
+                Test {
+                    scalar,
+                    comparison: Comparison::Equal,
+                },
+            ) = &condition.nodes[open.id as usize]
             {
                 // What equals a relation around a subquery says nothing of that relation.
                 let mut add = |own: &ColumnAt, other: &ColumnAt| {
@@ -149,14 +151,19 @@ impl<'a> Choices<'a> {
             let Constant::Value(value) = conjunct.constant else {
                 unreachable!("conditions are bound before they are planned");
             };
-            if conjunct.comparison == Comparison::Equal && conjunct.is_bytewise {
+            if conjunct.test.is_equal() && conjunct.is_bytewise {
                 self.known[relation].push(Known {
                     column: conjunct.column.column,
                     part: KeyPart::Constant(value.clone()),
-                    scalar: conjunct.scalar,
+                    scalar: conjunct.test.scalar,
                 });
             } else {
-                self.learn_bound(relation, conjunct.column.column, conjunct.comparison, value);
+                self.learn_bound(
+                    relation,
+                    conjunct.column.column,
+                    conjunct.test.comparison,
+                    value,
+                );
             }
         }
     }

@@ -3,7 +3,6 @@
 use super::strategy::GroupKind;
 use crate::admission::finds_equals;
 use crate::condition::{Condition, Node, NodeId, Subquery, SubqueryId};
-use crate::lexer::Comparison;
 use crate::query::Fragment;
 
 /// The conjuncts by the relations that they read. Blocks are the query itself, which is number 0, and its subqueries behind it.
@@ -277,21 +276,11 @@ fn has_one_match(condition: &Condition, fragment: &Fragment, subquery: &Subquery
             |at: &crate::condition::ColumnAt| at.relation == relation && at.column == column;
         let mut conjuncts = subquery.conjuncts.iter();
         conjuncts.any(|&id| match &condition.nodes[id as usize] {
-            Node::Columns {
-                left,
-                right,
-                comparison: Comparison::Equal,
-                ..
-            } => {
-                is_own(left) && right.relation != relation
-                    || is_own(right) && left.relation != relation
-            }
-            Node::ColumnConstant {
-                column,
-                comparison: Comparison::Equal,
-                ..
-            } => is_own(column),
-            _ => false,
+            Node::ColumnConstant(column, test, _) => test.is_equal() && is_own(column),
+            node => node.equal_columns().is_some_and(|[left, right]| {
+                is_own(&left) && right.relation != relation
+                    || is_own(&right) && left.relation != relation
+            }),
         })
     };
     table.indexes.iter().any(|index| {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::conjuncts::Conjuncts;
 use super::cost::{cost, cost_of_first};
 use super::links::{links, Links};
-use super::order::{plan_from, Compiled, PlanInput};
+use super::order::{plan_from, PlanInput};
 use super::samples::Samples;
 use super::strategy::{Access, Strategy};
 use crate::condition::{ColumnAt, SubqueryId};
@@ -35,7 +35,7 @@ pub(super) fn cheaper(
     let Some(links) = leader(&strategy, planned, samples) else {
         return strategy;
     };
-    let mut led = plan_from(planned, samples, Some(&links), Compiled::Yes);
+    let mut led = plan_from(planned, samples, Some(&links), true);
     if let Some(leading) = &mut led.leading {
         leading.otherwise = Some(Arc::new(strategy.with_matches_checked()));
     }
@@ -48,12 +48,7 @@ pub(super) fn leader(
     planned: PlanInput<'_>,
     samples: &mut Samples,
 ) -> Option<Links> {
-    let PlanInput {
-        fragment,
-        condition,
-        tables,
-        ..
-    } = planned;
+    let (fragment, condition, tables) = (planned.fragment, planned.condition, planned.tables);
     if condition.subqueries.is_empty() || tables.len() > LED_RELATIONS_MAX {
         return None;
     }
@@ -68,7 +63,7 @@ pub(super) fn leader(
     let candidates = numbers.filter_map(|number| links(condition, fragment, &conjuncts, number));
     let tried_max = LEADING_TRIED_MAX.min(LED_NODES_MAX / condition.nodes.len().max(1));
     for links in candidates.take(tried_max) {
-        let led = plan_from(planned, samples, Some(&links), Compiled::No);
+        let led = plan_from(planned, samples, Some(&links), false);
         let cost = cost(&led);
         let is_cheap = match is_found_by_index(&led) {
             true => cost < cost_max,

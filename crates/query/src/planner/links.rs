@@ -4,8 +4,7 @@ use lightcone_table::TableView;
 
 use super::conjuncts::Conjuncts;
 use super::strategy::{Access, Leading, Step};
-use crate::condition::{ColumnAt, Condition, Node, NodeId, SubqueryId};
-use crate::lexer::Comparison;
+use crate::condition::{ColumnAt, Condition, NodeId, SubqueryId};
 use crate::query::Fragment;
 
 /// A subquery that may lead, and how it is linked with what is around it.
@@ -92,17 +91,10 @@ fn link(
     id: NodeId,
     is_own: impl Fn(ColumnAt) -> bool,
 ) -> Option<(ColumnAt, ColumnAt)> {
-    match condition.nodes[id as usize] {
-        Node::Columns {
-            left,
-            right,
-            comparison: Comparison::Equal,
-            ..
-        } => match (is_own(left), is_own(right)) {
-            (true, false) => Some((left, right)),
-            (false, true) => Some((right, left)),
-            _ => None,
-        },
+    let [left, right] = condition.nodes[id as usize].equal_columns()?;
+    match (is_own(left), is_own(right)) {
+        (true, false) => Some((left, right)),
+        (false, true) => Some((right, left)),
         _ => None,
     }
 }

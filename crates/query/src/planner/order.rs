@@ -23,31 +23,17 @@ pub(crate) struct PlanInput<'p> {
     pub matches_wanted: Option<u64>,
 }
 
-/// Are the conditions of a plan compiled? They are not needed to compare plans, and compiling long ones takes most of planning.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Compiled {
-    Yes,
-    No,
-}
-
-/// Plans a fragment that begins with a subquery, or with none.
+/// Plans a fragment that begins with a subquery, or with none. Conditions need not be compiled to compare plans, and compiling long
+/// ones takes most of planning.
 pub(super) fn plan_from(
     planned: PlanInput<'_>,
     samples: &mut Samples,
     leading: Option<&Links>,
-    compiled: Compiled,
+    is_compiled: bool,
 ) -> Strategy {
-    let PlanInput {
-        fragment,
-        condition,
-        tables,
-        ..
-    } = planned;
+    let (fragment, condition, tables) = (planned.fragment, planned.condition, planned.tables);
     let layouts = || tables.iter().map(|table| table.layout()).collect();
-    let compiler = match compiled {
-        Compiled::Yes => Some(PredicateCompiler::new(condition, layouts())),
-        Compiled::No => None,
-    };
+    let compiler = is_compiled.then(|| PredicateCompiler::new(condition, layouts()));
     let conjuncts = Conjuncts::of(condition, fragment, leading.map(|links| links.subquery));
     let mut planner = Planner {
         compiler,

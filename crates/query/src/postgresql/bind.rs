@@ -21,7 +21,7 @@ use sqlparser::ast::*;
 use self::draft::Draft;
 pub use self::draft::TableRead;
 use self::scope::{Scope, ScopeColumn};
-use self::syntax::{folded, is_descending, name_of, names, parts, refuse_if};
+use self::syntax::{apart, direction, folded, name_of, names, parts, refuse_if, Part as _};
 use super::cells::COLUMNS_MAX;
 use super::column_type::{common, Type};
 use super::failure::{state, Done, Failure};
@@ -111,24 +111,13 @@ impl Binder<'_> {
         let (known, around) = (self.with.len(), self.extras.take());
         let cte_tables = match &query.with {
             None => &[][..],
-            Some(With {
-                with_token: _,
-                recursive,
-                cte_tables,
-            }) => {
-                refuse_if(*recursive, "WITH RECURSIVE")?;
+            Some(with) => {
+                apart!(with, With { cte_tables } without { recursive } passing { with_token }, "WITH RECURSIVE");
                 &cte_tables[..]
             }
         };
         for cte in cte_tables {
-            let Cte {
-                alias,
-                query,
-                from,
-                materialized: _,
-                closing_paren_token: _,
-            } = cte;
-            refuse_if(from.is_some(), "FROM behind WITH")?;
+            apart!(cte, Cte { alias query } without { from } passing { materialized closing_paren_token }, "FROM behind WITH");
             let mut plan = self.query(query, None)?;
             renamed(&mut plan.columns, alias);
             self.with.push((folded(&alias.name), Arc::new(plan)));
@@ -153,21 +142,8 @@ impl Binder<'_> {
     }
 
     fn query_with(&mut self, query: &Query, outer: Option<&Scope<'_>>) -> Done<Plan> {
-        let Query {
-            with: _,
-            body,
-            order_by,
-            limit_clause,
-            fetch,
-            locks,
-            for_clause,
-            settings,
-            format_clause,
-            pipe_operators,
-        } = query;
-        let is_plain = locks.is_empty() && for_clause.is_none() && settings.is_none();
-        let is_plain = is_plain && format_clause.is_none() && pipe_operators.is_empty();
-        refuse_if(!is_plain, "what stands behind the question")?;
+        apart!(query, Query { body order_by limit_clause fetch }
+            without { locks for_clause settings format_clause pipe_operators } passing { with }, "what stands behind the question");
         let (mut first, mut operations) = (&**body, Vec::new());
         while let SetExpr::SetOperation {
             op,
@@ -226,14 +202,14 @@ impl Binder<'_> {
 
     /// The type of what both parts of a UNION have in a column. A text that is written out in one of them becomes what the other has.
     fn unified(&self, types: [Type; 2], literals: [Option<&mut Known>; 2]) -> Done<Type> {
-        let is_strict = |ty: &Type| ty.is_number() || *ty == Type::Bool;
+        let is_strict = |ty: &Type| ty.is_number() || *ty == Type::BOOL;
         let is_alike = types.iter().all(Type::is_number);
-        let is_known = types.iter().all(|ty| is_strict(ty) || *ty == Type::Text);
+        let is_known = types.iter().all(|ty| is_strict(ty) || *ty == Type::TEXT);
         if is_alike || !is_known || !types.iter().any(is_strict) || types[0] == types[1] {
             return Ok(common(&types));
         }
         for ((literal, ty), other) in literals.into_iter().zip(&types).zip(types.iter().rev()) {
-            if let (Some(value), Type::Text) = (literal, ty) {
+            if let (Some(value), &Type::TEXT) = (literal, ty) {
                 *value = value.clone().cast(ty, other, self.session)?;
                 return Ok(other.clone());
             }
@@ -249,9 +225,9 @@ impl Binder<'_> {
         clause: Option<&LimitClause>,
         fetch: Option<&Fetch>,
     ) -> Done<(Option<Bound>, Option<Bound>)> {
-        let (mut limit, mut offset) = (None, None);
+        let (mut rows, mut before) = (None, None);
         let scope = Scope::new(None);
-        let count = Type::of(&AlgebraicType::U64);
+        let count = Type::Of(AlgebraicType::U64);
         let mut number = |expr: &Expr| {
             let (bound, ty) = self.expr(expr, &scope)?;
             Ok::<_, Failure>(match ty {
@@ -261,33 +237,24 @@ impl Binder<'_> {
         };
         match clause {
             None => {}
-            Some(LimitClause::LimitOffset {
-                limit: rows,
-                offset: before,
-                limit_by,
-            }) => {
-                refuse_if(!limit_by.is_empty(), "LIMIT BY")?;
-                limit = rows.as_ref().map(&mut number).transpose()?;
-                let before = before.as_ref().map(|before| &before.value);
-                offset = before.map(&mut number).transpose()?;
+            Some(clause @ LimitClause::LimitOffset { .. }) => {
+                apart!(clause, LimitClause::LimitOffset { limit offset } without { limit_by } passing {}, "LIMIT BY");
+                rows = limit.as_ref().map(&mut number).transpose()?;
+                let offset = offset.as_ref().map(|offset| &offset.value);
+                before = offset.map(&mut number).transpose()?;
             }
             Some(LimitClause::OffsetCommaLimit { .. }) => {
                 return Err("LIMIT with a comma".into());
             }
         }
-        if let Some(Fetch {
-            with_ties,
-            percent,
-            quantity,
-        }) = fetch
-        {
-            refuse_if(*with_ties || *percent, "FETCH WITH TIES")?;
-            limit = match quantity {
+        if let Some(fetch) = fetch {
+            apart!(fetch, Fetch { quantity } without { with_ties percent } passing {}, "FETCH WITH TIES");
+            rows = match quantity {
                 Some(rows) => Some(number(rows)?),
                 None => Some(Bound::Constant(Known::Int(1))),
             };
         }
-        Ok((limit, offset))
+        Ok((rows, before))
     }
 
     fn core(
@@ -343,40 +310,11 @@ impl Binder<'_> {
         order: &[OrderByExpr],
         outer: Option<&Scope<'_>>,
     ) -> Done<BoundCore> {
-        let Select {
-            select_token: _,
-            optimizer_hints,
-            distinct,
-            select_modifiers,
-            top,
-            top_before_distinct: _,
-            projection,
-            exclude,
-            into,
-            from,
-            lateral_views,
-            prewhere,
-            selection,
-            connect_by,
-            group_by,
-            cluster_by,
-            distribute_by,
-            sort_by,
-            having,
-            named_window,
-            qualify,
-            window_before_qualify: _,
-            value_table_mode,
-            flavor,
-        } = select;
-        let is_plain = optimizer_hints.is_empty() && select_modifiers.is_none() && top.is_none();
-        let is_plain = is_plain && exclude.is_none() && into.is_none() && lateral_views.is_empty();
-        let is_plain = is_plain && prewhere.is_none() && connect_by.is_empty();
-        let is_plain = is_plain && cluster_by.is_empty() && distribute_by.is_empty();
-        let is_plain = is_plain && sort_by.is_empty() && named_window.is_empty();
-        let is_plain = is_plain && qualify.is_none() && value_table_mode.is_none();
-        let is_plain = is_plain && *flavor == SelectFlavor::Standard;
-        refuse_if(!is_plain, "a clause of SELECT")?;
+        apart!(select, Select { distinct projection from selection group_by having flavor }
+            without { optimizer_hints select_modifiers top exclude into lateral_views prewhere connect_by cluster_by distribute_by
+                sort_by named_window qualify value_table_mode }
+            passing { select_token top_before_distinct window_before_qualify }, "a clause of SELECT");
+        refuse_if(*flavor != SelectFlavor::Standard, "a clause of SELECT")?;
         refuse_if(projection.is_empty(), "SELECT of nothing")?;
         let GroupByExpr::Expressions(group_by, modifiers) = group_by else {
             return Err("GROUP BY ALL".into());
@@ -583,11 +521,11 @@ fn output(expr: &Expr, columns: &[(String, Type)]) -> Option<usize> {
 }
 
 fn key(at: usize, by: &OrderByExpr) -> Done<SortKey> {
-    let is_descending = is_descending(by)?;
+    let (is_descending, nulls_first) = direction(by)?;
     Ok(SortKey {
         at,
         is_descending,
-        nulls_first: by.options.nulls_first.unwrap_or(is_descending),
+        nulls_first,
     })
 }
 

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use lightcone_types::bsatn::decode_value;
-use lightcone_types::{AlgebraicType, AlgebraicValue, IntegerType, Reader, Typespace};
+use lightcone_types::{AlgebraicType, AlgebraicValue, Reader, Typespace};
 
 use super::cells::Cell;
 use super::column_type::Type;
-use super::failure::{state, Failure};
+use super::failure::{state, Done, Failure};
 use super::literals::write_literal;
 use super::session::Session;
 use super::stored::{typed, Stored};
@@ -26,9 +26,9 @@ impl Value {
     }
 
     /// A text as a value of a type. None: it denotes none.
-    pub fn typed(text: &str, ty: &Arc<AlgebraicType>) -> Option<Value> {
+    pub fn typed(text: &str, ty: &AlgebraicType) -> Option<Value> {
         let weight = 1 + text.len() / 16;
-        typed(text, ty).map(|value| Value::kept(ty, value, weight))
+        typed(text, ty).map(|value| Value::kept(&Arc::new(ty.clone()), value, weight))
     }
 
     fn kept(ty: &Arc<AlgebraicType>, value: AlgebraicValue, weight: usize) -> Value {
@@ -56,12 +56,15 @@ impl Value {
             };
         }
         Some(match (self, ty) {
+            (Value::Null, _) => return None,
             (Value::Stored(stored), ty) if *stored.ty == *ty => stored.value.clone(),
-            (Value::Bool(is), T::Bool) => V::Bool(*is),
-            (Value::Text(text), T::String) => V::String((&**text).into()),
-            (Value::Float(number), T::F32) => V::F32(*number as f32),
-            (Value::Float(number), T::F64) => V::F64(*number),
-            (Value::Int(number), T::Integer(IntegerType::I64)) => V::I64(*number),
+            (value, T::Bool) => V::Bool(value.truth()?),
+            (value, T::String) => V::String((&*value.shown()).into()),
+            (value, T::F32) => V::F32(value.float()? as f32),
+            (value, T::F64) => V::F64(value.float()?),
+            (value, &T::I16) => V::I16(value.int()?.try_into().ok()?),
+            (value, &T::I32) => V::I32(value.int()?.try_into().ok()?),
+            (value, &T::I64) => V::I64(value.int()?),
             (Value::List(list), T::Array(element)) => {
                 let elements = list.iter().map(|value| value.as_stored(element));
                 V::Array(elements.collect::<Option<_>>()?)
@@ -73,7 +76,7 @@ impl Value {
 
     /// # Errors
     /// There is no such value of the type.
-    pub fn cast(self, from: &Type, to: &Type, session: &dyn Session) -> Result<Value, Failure> {
+    pub fn cast(self, from: &Type, to: &Type, session: &dyn Session) -> Done<Value> {
         if self.is_null() {
             return Ok(self);
         }
@@ -85,31 +88,34 @@ impl Value {
             found.ok_or_else(|| invalid(format!("{kind} \"{name}\" does not exist")))
         };
         Ok(match to {
-            Type::Bool => {
+            &Type::BOOL => {
                 let truth = self.truth().or(self.int().map(|n| n != 0));
                 truth.ok_or_else(|| wrong(&self))?.into()
             }
-            Type::Int2 | Type::Int4 | Type::Int8 => {
+            &(Type::INT2 | Type::INT4 | Type::INT8) => {
                 let number = match self {
-                    Value::Float(number) => whole(number).ok_or_else(Failure::out_of_range)?,
+                    Value::Float(number) => {
+                        whole(number, from).ok_or_else(Failure::out_of_range)?
+                    }
                     _ => self.int().ok_or_else(|| wrong(&self))?,
                 };
-                let fits = match to {
-                    Type::Int2 => i16::try_from(number).is_ok(),
-                    Type::Int4 => i32::try_from(number).is_ok(),
+                let fits = match *to {
+                    Type::INT2 => i16::try_from(number).is_ok(),
+                    Type::INT4 => i32::try_from(number).is_ok(),
                     _ => true,
                 };
                 let number = fits.then_some(Value::Int(number));
                 number.ok_or_else(Failure::out_of_range)?
             }
-            Type::Float | Type::Float4 => Value::Float(self.float().ok_or_else(|| wrong(&self))?),
-            Type::Whole(_) | Type::Stored(_) | Type::Parameter(_) => self,
+            &(Type::FLOAT | Type::FLOAT4 | Type::Decimal) => {
+                Value::Float(self.float().ok_or_else(|| wrong(&self))?)
+            }
             Type::Relation => named("relation", &|name| session.oid(name))?,
             Type::Kind => named("type", &|name| {
                 let short = name.strip_prefix("pg_catalog.").unwrap_or(name);
                 oid_of_name(short.trim_matches('"')).map(i64::from)
             })?,
-            Type::Text | Type::Pair => match from {
+            &(Type::TEXT | Type::Pair) => match from {
                 Type::Relation => match session.relation(self.int().unwrap_or_default()) {
                     Some(name) => name.into(),
                     None => Value::Text(self.shown()),
@@ -125,12 +131,7 @@ impl Value {
                     shown.strip_prefix("pg_catalog.").unwrap_or(&shown).into()
                 }
             },
-            Type::Vector
-            | Type::TextList
-            | Type::Int2List
-            | Type::Int4List
-            | Type::Int8List
-            | Type::BoolList => {
+            to if to.is_list() => {
                 let list = self.list().ok_or_else(|| wrong(&self))?;
                 let (from, to) = (from.element(), to.element());
                 let cast = list
@@ -138,46 +139,29 @@ impl Value {
                     .map(|value| value.clone().cast(&from, &to, session));
                 Value::List(cast.collect::<Result<_, _>>()?)
             }
+            _ => self,
         })
     }
 
     /// As a value of a column of an answer. None: it is none of the column's type.
     pub fn cell(&self, ty: &Type, session: &dyn Session) -> Option<Cell> {
-        let stored = match ty {
-            Type::Whole(ty) | Type::Stored(ty) => Some(ty),
-            _ => None,
-        };
-        match (self, stored) {
-            (Value::Null, stored) if stored.is_none_or(|ty| ty.as_option().is_none()) => {
-                Some(Cell::Null)
+        Some(match (self, ty) {
+            (Value::Null, Type::Of(ty)) if ty.as_option().is_some() => {
+                Cell::Value(AlgebraicValue::none())
             }
-            (value, Some(ty)) => value.as_stored(ty).map(Cell::Value),
-            (value, None) if ty.is_list() && *ty != Type::Vector => {
+            (Value::Null, _) => Cell::Null,
+            (value, Type::Of(AlgebraicType::Array(element))) if ty.is_list() => {
                 let of = |value: &Value| match value {
                     Value::Null => Some(None),
-                    value => value.answered(&ty.element(), session).map(Some),
+                    value => value.as_stored(element).map(Some),
                 };
-                let elements = value.list()?.iter().map(of).collect::<Option<_>>();
-                elements.map(Cell::List)
+                Cell::List(value.list()?.iter().map(of).collect::<Option<_>>()?)
             }
-            (value, None) => value.answered(ty, session).map(Cell::Value),
-        }
-    }
-
-    /// The same of one that is neither NULL nor a list.
-    fn answered(&self, ty: &Type, session: &dyn Session) -> Option<AlgebraicValue> {
-        use AlgebraicValue as V;
-        Some(match ty {
-            Type::Bool => V::Bool(self.truth()?),
-            Type::Int2 => V::I16(self.int()?.try_into().ok()?),
-            Type::Int4 => V::I32(self.int()?.try_into().ok()?),
-            Type::Int8 => V::I64(self.int()?),
-            Type::Float => V::F64(self.float()?),
-            Type::Float4 => V::F32(self.float()? as f32),
-            Type::Text => V::String((&*self.shown()).into()),
-            ty => {
-                let shown = self.clone().cast(ty, &Type::Text, session).ok()?;
-                V::String((&*shown.shown()).into())
+            (value, Type::Of(ty)) => Cell::Value(value.as_stored(ty)?),
+            (value, Type::Decimal) => Cell::Value(AlgebraicValue::F64(value.float()?)),
+            (value, ty) => {
+                let text = value.clone().cast(ty, &Type::TEXT, session).ok()?;
+                Cell::Value(AlgebraicValue::String((&*text.shown()).into()))
             }
         })
     }
@@ -196,10 +180,14 @@ pub fn literal(ty: &AlgebraicType, value: &Value) -> Option<String> {
     write_literal(ty, &value.shown()).filter(|_| is_same)
 }
 
-/// The next integer; of two that are as near, the one farther from zero, as PostgreSQL has it of a numeric, which is what numbers that
-/// are written out are there. None: there is none of 64 bits.
-fn whole(number: f64) -> Option<i64> {
-    let (whole, end) = (number.round(), 2_f64.powi(63));
+/// The next integer; of two that are as near, the even one for a float, and the one farther from zero for a decimal number, as
+/// PostgreSQL has it. None: there is none of 64 bits.
+fn whole(number: f64, ty: &Type) -> Option<i64> {
+    let whole = match ty {
+        &(Type::FLOAT | Type::FLOAT4) => number.round_ties_even(),
+        _ => number.round(),
+    };
+    let end = 2_f64.powi(63);
     (-end..end).contains(&whole).then_some(whole as i64)
 }
 
@@ -261,8 +249,7 @@ mod tests {
             let shared = Arc::new(ty.clone());
             let read = Value::of_stored(&shared, &mut Reader::new(&bsatn));
             assert_eq!(read.as_stored(&ty), Some(value), "{ty:?}");
-            let announced = Type::of(&ty);
-            assert_eq!(announced.algebraic(), ty);
+            assert_eq!(Type::Of(ty.clone()).algebraic(), ty);
         }
     }
 

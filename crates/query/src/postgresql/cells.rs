@@ -2,7 +2,7 @@
 
 use lightcone_types::{AlgebraicType, AlgebraicValue};
 
-use super::failure::{state, Failure};
+use super::failure::{state, Done, Failure};
 use super::formats::{write, write_list, Format};
 
 /// An answer has at most so many columns, as one of PostgreSQL has, and so many values.
@@ -13,7 +13,7 @@ const CELLS_MAX: usize = 1 << 18;
 ///
 /// # Errors
 /// It has too many columns, or too many values.
-pub fn check_size(rows: usize, columns: usize) -> Result<(), Failure> {
+pub fn check_size(rows: usize, columns: usize) -> Done<()> {
     let message = if columns > COLUMNS_MAX {
         format!("target lists can have at most {COLUMNS_MAX} entries")
     } else if rows.saturating_mul(columns) > CELLS_MAX {

@@ -8,7 +8,7 @@ use lightcone_types::{
     Timestamp, Typespace,
 };
 
-use super::types::{integer_oid, is_simple_enum, oid, oid_of};
+use super::types::{integer_oid, oid, oid_of};
 
 /// Microseconds from 1970 to 2000, where PostgreSQL's timestamps begin.
 pub const EPOCH_2000_US: i64 = 946_684_800_000_000;
@@ -57,7 +57,7 @@ fn write_text(ty: &AlgebraicType, value: &AlgebraicValue, out: &mut String) {
             out.push_str(&hex_encode(bytes));
         }
         V::Array(elements) => write_array(ty, elements.iter().map(Some), out),
-        V::Sum { tag, .. } if is_simple_enum(ty) => {
+        V::Sum { tag, .. } if ty.is_simple_enum() => {
             let variants = ty.as_sum().map(|sum| &*sum.variants).unwrap_or_default();
             let variant = variants.get(usize::from(*tag));
             out.push_str(variant.and_then(|v| v.name()).unwrap_or_default());

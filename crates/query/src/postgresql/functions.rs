@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::column_type::{columns_of, common, Type};
 use super::failure::{state, Done, Failure};
 use super::value::{List, Value, ELEMENTS_MAX};
+use crate::words::quoted;
 
 /// The longest text that a function makes of several.
 const MADE_BYTES_MAX: usize = 1 << 20;
@@ -26,18 +27,27 @@ pub enum Aggregate {
 }
 
 pub fn aggregate(name: &str, of: Option<Type>) -> Option<(Aggregate, Type)> {
-    let of = of.unwrap_or(Type::Text);
+    let of = of.unwrap_or(Type::TEXT);
     Some(match name {
-        "count" => (Aggregate::Count, Type::Int8),
+        "count" => (Aggregate::Count, Type::INT8),
         "min" => (Aggregate::Min, of),
         "max" => (Aggregate::Max, of),
-        "sum" if matches!(of, Type::Float | Type::Float4) => (Aggregate::Sum, Type::Float),
-        "avg" => (Aggregate::Average, Type::Float),
-        "sum" => (Aggregate::Sum, Type::Int8),
+        "sum" | "avg" if matches!(of, Type::FLOAT | Type::FLOAT4) => {
+            let is_sum = name == "sum";
+            let aggregate = if is_sum {
+                Aggregate::Sum
+            } else {
+                Aggregate::Average
+            };
+            (aggregate, Type::FLOAT)
+        }
+        "sum" if of == Type::Decimal => (Aggregate::Sum, of),
+        "avg" => (Aggregate::Average, Type::Decimal),
+        "sum" => (Aggregate::Sum, Type::INT8),
         "array_agg" => (Aggregate::ListOf, of.list()),
-        "string_agg" => (Aggregate::Joined, Type::Text),
-        "bool_or" => (Aggregate::AnyTrue, Type::Bool),
-        "bool_and" | "every" => (Aggregate::AllTrue, Type::Bool),
+        "string_agg" => (Aggregate::Joined, Type::TEXT),
+        "bool_or" => (Aggregate::AnyTrue, Type::BOOL),
+        "bool_and" | "every" => (Aggregate::AllTrue, Type::BOOL),
         _ => return None,
     })
 }
@@ -56,13 +66,13 @@ pub enum Series {
 }
 
 pub fn series(name: &str, of: Option<Type>) -> Option<(Series, Vec<(&'static str, Type)>)> {
-    let element = of.map_or(Type::Text, |of| of.element());
+    let element = of.map_or(Type::TEXT, |of| of.element());
     let (series, columns) = match name {
         "generate_series" => (Series::Numbers, "generate_series:i"),
         "unnest" => return Some((Series::Elements, vec![("unnest", element)])),
         "generate_subscripts" => (Series::Subscripts, "generate_subscripts:i"),
         "_pg_expandarray" => {
-            let columns = vec![("x", element), ("n", Type::Int4)];
+            let columns = vec![("x", element), ("n", Type::INT4)];
             return Some((Series::Expanded, columns));
         }
         "pg_get_keywords" => (Series::Keywords, "word:t catcode:t catdesc:t"),
@@ -80,11 +90,7 @@ pub fn series(name: &str, of: Option<Type>) -> Option<(Series, Vec<(&'static str
 const KEYWORDS: [&str; 4] = ["explain", "limit", "offset", "show"];
 
 /// The rows of a series, at most so many.
-pub fn rows_of(
-    series: Series,
-    arguments: &[Value],
-    rows_max: usize,
-) -> Result<Vec<Vec<Value>>, Failure> {
+pub fn rows_of(series: Series, arguments: &[Value], rows_max: usize) -> Done<Vec<Vec<Value>>> {
     let list = || {
         let list = match arguments.first().unwrap_or(&Value::Null) {
             Value::Null => List::default(),
@@ -129,7 +135,7 @@ pub fn malformed() -> Failure {
 }
 
 /// `generate_series(first, last[, step])`
-fn numbers(arguments: &[Value], rows_max: usize) -> Result<Vec<Vec<Value>>, Failure> {
+fn numbers(arguments: &[Value], rows_max: usize) -> Done<Vec<Vec<Value>>> {
     if arguments.iter().any(Value::is_null) {
         return Ok(Vec::new());
     }
@@ -162,6 +168,8 @@ fn numbers(arguments: &[Value], rows_max: usize) -> Result<Vec<Vec<Value>>, Fail
 enum Gives {
     /// A value of this type.
     A(Type),
+    /// A list of texts.
+    Texts,
     /// One of its arguments.
     Common,
     /// What the first argument is.
@@ -173,12 +181,16 @@ type Strict = fn(&[Value]) -> Value;
 /// One that also takes NULLs, or refuses some values.
 type Other = fn(&[Value]) -> Done<Value>;
 
-const INT: Gives = Gives::A(Type::Int4);
-const TEXT: Gives = Gives::A(Type::Text);
-const BOOL: Gives = Gives::A(Type::Bool);
+const INT: Gives = Gives::A(Type::INT4);
+const TEXT: Gives = Gives::A(Type::TEXT);
+const BOOL: Gives = Gives::A(Type::BOOL);
+
+/// `round` of a decimal number. No question names it so.
+const ROUND_DECIMAL: &str = "round of numeric";
 
 /// Names of functions, with `|` between them.
-static STRICT: [(&str, Gives, Strict); 18] = [
+static STRICT: [(&str, Gives, Strict); 19] = [
+    (ROUND_DECIMAL, Gives::First, |v| rounded(v, f64::round)),
     ("round", Gives::First, |v| rounded(v, f64::round_ties_even)),
     ("floor", Gives::First, |v| rounded(v, f64::floor)),
     ("ceil|ceiling", Gives::First, |v| rounded(v, f64::ceil)),
@@ -247,7 +259,7 @@ static OTHERS: [(&str, Gives, Other); 13] = [
     ("least", Gives::Common, |v| Ok(best(v, Ordering::Less))),
     ("between", BOOL, |v| Ok(between(v))),
     ("array_to_string", TEXT, joined_list),
-    ("string_to_array", Gives::A(Type::TextList), split),
+    ("string_to_array", Gives::Texts, split),
     ("array_position", INT, |values| {
         let list = values.first().and_then(Value::list).unwrap_or_default();
         let is_wanted = |value: &Value| values.get(1).is_some_and(|of| value.order(of).is_eq());
@@ -269,14 +281,20 @@ pub fn function(name: &str, arguments: &[Type]) -> Option<(usize, Type)> {
     let strict = STRICT.iter().map(|(names, gives, _)| (*names, gives));
     let others = OTHERS.iter().map(|(names, gives, _)| (*names, gives));
     let mut all = strict.chain(others).enumerate();
-    let (at, (_, gives)) = all.find(|(_, (names, _))| names.split('|').any(|of| of == name))?;
-    if matches!(name, "round" | "floor" | "ceil" | "ceiling") && arguments.len() != 1 {
+    let is_round = matches!(name, "round" | "floor" | "ceil" | "ceiling");
+    if is_round && arguments.len() != 1 {
         return None;
     }
+    let name = match name == "round" && arguments[0] == Type::Decimal {
+        true => ROUND_DECIMAL,
+        false => name,
+    };
+    let (at, (_, gives)) = all.find(|(_, (names, _))| names.split('|').any(|of| of == name))?;
     let gives = match gives {
         Gives::A(ty) => ty.clone(),
+        Gives::Texts => Type::TEXT.list(),
         Gives::Common => common(arguments),
-        Gives::First => arguments.first().cloned().unwrap_or(Type::Text),
+        Gives::First => arguments.first().cloned().unwrap_or(Type::TEXT),
     };
     Some((at, gives))
 }
@@ -513,7 +531,7 @@ pub fn quoted_name(name: &str) -> String {
         && !name.is_empty()
     {
         true => name.to_owned(),
-        false => format!("\"{}\"", name.replace('"', "\"\"")),
+        false => quoted(name),
     }
 }
 

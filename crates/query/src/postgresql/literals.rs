@@ -2,6 +2,8 @@
 
 use lightcone_types::{AlgebraicType, SpecialProduct};
 
+use crate::literal::is_number;
+
 /// Do values of a type have literals of our language?
 pub fn has_literal(ty: &AlgebraicType) -> bool {
     use AlgebraicType as T;
@@ -16,21 +18,26 @@ pub fn has_literal(ty: &AlgebraicType) -> bool {
 
 /// A text as a literal of our language. None: it is no value of the type.
 pub fn write_literal(ty: &AlgebraicType, text: &str) -> Option<String> {
-    use AlgebraicType as T;
-    match ty {
-        T::Bool => truth_of(text).map(|is| if is { "TRUE" } else { "FALSE" }.to_owned()),
-        T::String => Some(quoted(text)),
-        _ if ty.is_bytes() => Some(quoted(hex_digits(text))),
-        _ => match ty.special_product() {
-            Some(SpecialProduct::Identity | SpecialProduct::ConnectionId) => {
-                Some(quoted(hex_digits(text)))
-            }
-            Some(SpecialProduct::Timestamp) => Some(quoted(&with_offset(text))),
-            Some(SpecialProduct::Uuid) => Some(quoted(text)),
-            Some(SpecialProduct::TimeDuration) => None,
-            None => is_number(text.trim()).then(|| text.trim().to_owned()),
-        },
-    }
+    let content = content_of(ty, text)?;
+    let is_text = *ty == AlgebraicType::String || ty.is_bytes();
+    Some(match is_text || ty.special_product().is_some() {
+        true => format!("'{}'", content.replace('\'', "''")),
+        false => content,
+    })
+}
+
+/// What stands in such a literal, without quotes.
+pub fn content_of(ty: &AlgebraicType, text: &str) -> Option<String> {
+    use {AlgebraicType as T, SpecialProduct as S};
+    Some(match (ty, ty.special_product()) {
+        (T::Bool, _) => if truth_of(text)? { "TRUE" } else { "FALSE" }.to_owned(),
+        (T::String, _) | (_, Some(S::Uuid)) => text.to_owned(),
+        (_, Some(S::Identity | S::ConnectionId)) => hex_digits(text).to_owned(),
+        (_, Some(S::Timestamp)) => with_offset(text),
+        (_, Some(S::TimeDuration)) => return None,
+        (_, None) if ty.is_bytes() => hex_digits(text).to_owned(),
+        (_, None) => is_number(text.trim()).then(|| text.trim().to_owned())?,
+    })
 }
 
 /// The truth that a text says.
@@ -40,10 +47,6 @@ pub fn truth_of(text: &str) -> Option<bool> {
         "f" | "false" | "n" | "no" | "off" | "0" => Some(false),
         _ => None,
     }
-}
-
-fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "''"))
 }
 
 fn hex_digits(text: &str) -> &str {
@@ -61,17 +64,4 @@ fn with_offset(text: &str) -> String {
         Some(at) if of_time.len() - at == 3 => format!("{text}:00"),
         Some(_) => text.to_owned(),
     }
-}
-
-/// `[+-] D+ [. D*] [e [+-] D+]`
-pub fn is_number(text: &str) -> bool {
-    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
-    let (mantissa, exponent) = match unsigned.split_once(['e', 'E']) {
-        Some((mantissa, exponent)) => (mantissa, Some(exponent)),
-        None => (unsigned, None),
-    };
-    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, "0"));
-    let exponent = exponent.map(|e| e.strip_prefix(['+', '-']).unwrap_or(e));
-    digits(whole) && digits(fraction) && exponent.is_none_or(digits)
 }

@@ -2,7 +2,7 @@
 
 use regex::{Regex, RegexBuilder};
 
-use super::failure::Failure;
+use super::failure::{Done, Failure};
 use crate::predicate::is_like;
 
 /// A pattern has at most so many characters.
@@ -30,7 +30,7 @@ pub enum Pattern {
 impl Pattern {
     /// # Errors
     /// It is too long, or has what is not supported.
-    pub fn new(written: &str, like: Like) -> Result<Pattern, Failure> {
+    pub fn new(written: &str, like: Like) -> Done<Pattern> {
         let made = Pattern::read(written, like.is_regular, like.ignores_case);
         made.ok_or_else(|| {
             Failure::unsupported(format!("the pattern {written:?} is not supported"))

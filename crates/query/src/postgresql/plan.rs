@@ -7,6 +7,7 @@ use super::functions::{Aggregate, Series};
 use super::patterns::{Like, Pattern};
 use super::session::VirtualTable;
 use super::value::Value;
+use crate::lexer::Comparison;
 
 /// Names and types of columns, in their order.
 pub type Columns = Vec<(String, Type)>;
@@ -168,12 +169,7 @@ pub enum SetOperation {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operator {
-    Equal,
-    Unequal,
-    Less,
-    AtMost,
-    Greater,
-    AtLeast,
+    Compare(Comparison),
     Add,
     Subtract,
     Multiply,
@@ -182,6 +178,10 @@ pub enum Operator {
     BitAnd,
     Concatenate,
     Like(Like),
+}
+
+impl Operator {
+    pub const EQUAL: Operator = Operator::Compare(Comparison::Equal);
 }
 
 /// What is made of values that are all there.
@@ -202,6 +202,7 @@ pub enum Call {
     /// The first value is one of the others.
     In,
     Array,
+    Row,
     Element,
 }
 

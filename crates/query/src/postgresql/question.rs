@@ -5,7 +5,7 @@ use sqlparser::tokenizer::Token;
 
 use super::bind::{bind, Question};
 use super::cells::{check_size, Cell};
-use super::failure::{state, Failure};
+use super::failure::{state, Done, Failure};
 use super::literals::has_literal;
 use super::plan::Body;
 use super::read::{read, TOKENS_MAX};
@@ -89,12 +89,12 @@ impl Question {
         pieces: &[Pieces<'_>],
         look: Look<'_>,
         steps_max: usize,
-    ) -> Result<Vec<Vec<Cell>>, Failure> {
+    ) -> Done<Vec<Vec<Cell>>> {
         let runner = Runner::new(session, self, pieces, look, steps_max);
         self.cells(&runner.rows(&self.plan, None)?, session)
     }
 
-    fn cells(&self, rows: &[Vec<Value>], session: &dyn Session) -> Result<Vec<Vec<Cell>>, Failure> {
+    fn cells(&self, rows: &[Vec<Value>], session: &dyn Session) -> Done<Vec<Vec<Cell>>> {
         let columns = &self.plan.columns;
         check_size(rows.len(), columns.len())?;
         // A step of weight is 16 bytes.

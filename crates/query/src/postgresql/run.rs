@@ -403,7 +403,7 @@ impl<'r> Runner<'r> {
             for (nth, rows) in &series {
                 extras[*nth] = match rows.get(at).map(Vec::as_slice) {
                     Some([value]) => value.clone(),
-                    Some(row) => self.list(row.to_vec())?,
+                    Some(row) => self.row(row)?,
                     None => Value::Null,
                 };
             }

@@ -3,7 +3,7 @@
 use lightcone_types::ProductType;
 
 use super::column_type::Type;
-use super::failure::Failure;
+use super::failure::Done;
 use super::value::Value;
 
 /// A table whose rows are made when a question reads it.
@@ -33,7 +33,7 @@ pub trait Session: Sync {
     ///
     /// # Errors
     /// What it is refused for: names that there are not, or that the caller does not see.
-    fn columns(&self, query: &str) -> Result<ProductType, Failure>;
+    fn columns(&self, query: &str) -> Done<ProductType>;
 
     /// A function of what the session sees, by its number, and what it gives.
     fn function(&self, name: &str) -> Option<(usize, Type)>;

@@ -3,11 +3,10 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use lightcone_types::{AlgebraicType, AlgebraicValue};
+use lightcone_types::{AlgebraicType, AlgebraicValue, TypePart};
 
 use super::formats::{write, Format};
-use super::literals::write_literal;
-use super::types::is_simple_enum;
+use super::literals::content_of;
 use crate::literal::literal_value;
 
 /// A value that keeps its type: a time, an identity, bytes, a number that is too large for others.
@@ -39,17 +38,9 @@ impl Stored {
 
 /// The value that a text denotes. None: it denotes none of this type.
 pub fn typed(text: &str, ty: &AlgebraicType) -> Option<AlgebraicValue> {
-    if is_simple_enum(ty) {
-        let mut variants = ty.as_sum()?.variants.iter();
-        let tag = variants.position(|variant| variant.name() == Some(text))?;
+    if ty.is_simple_enum() {
+        let (tag, _) = TypePart::find(&ty.as_sum()?.variants, text)?;
         return Some(AlgebraicValue::enum_tag(tag.try_into().ok()?));
     }
-    let literal = write_literal(ty, text)?;
-    let quoted = literal
-        .strip_prefix('\'')
-        .and_then(|l| l.strip_suffix('\''));
-    match quoted {
-        Some(quoted) => literal_value(&quoted.replace("''", "'"), ty),
-        None => literal_value(&literal, ty),
-    }
+    literal_value(&content_of(ty, text)?, ty)
 }

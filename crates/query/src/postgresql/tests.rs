@@ -252,6 +252,19 @@ fn casts_round_and_refuse_as_postgresql_does() {
     check_answers(&[
         ("SELECT 1.5::numeric, 1.5::decimal * 2", "1.5|3"),
         ("SELECT 2.5::int, (-2.5)::int8, 3.5::int2", "3|-3|4"),
+        (
+            "SELECT 2.5::float8::int, '-2.5'::float8::int, 3.5::real::int",
+            "2|-2|4",
+        ),
+        (
+            "SELECT round(2.5), round(-2.5), round(2.5::float8)",
+            "3|-3|2",
+        ),
+        ("SELECT (1 + 1.5)::int, (1 + 1.5::float8)::int", "3|2"),
+        (
+            "SELECT sum(x), sum(x * 10) FROM (VALUES (0.1), (0.2), (0.3)) v(x)",
+            "0.6|6",
+        ),
         ("SELECT '2025-01-01'::timestamp(3)", "2025-01-01"),
     ]);
     check_refusals(
@@ -309,6 +322,24 @@ fn what_is_unknown_does_not_hide_what_is_false() {
         (
             "SELECT (NULL, 1) NOT IN ((2, 3)), (NULL, 1) = (2, 1), (NULL, 1) <> (2, 3)",
             "t||t",
+        ),
+    ]);
+}
+
+#[test]
+fn nulls_in_arrays_are_equal_and_last_and_in_rows_unknown() {
+    check_answers(&[
+        (
+            "SELECT ARRAY[NULL, 1] = ARRAY[NULL, 1], ARRAY[1, NULL] <> ARRAY[1, NULL], ARRAY[NULL, 1] = ARRAY[2, 1]",
+            "t|f|f",
+        ),
+        (
+            "SELECT ARRAY[1, NULL] > ARRAY[1, 2], ARRAY[NULL]::int[] IN (ARRAY[NULL]::int[]), '{NULL}'::int[] = ARRAY[NULL]::int[]",
+            "t|t|t",
+        ),
+        (
+            "SELECT (1, NULL) = (1, NULL), (1, NULL) IN (SELECT 1, NULL), (1, 2) IN (SELECT 1, 2)",
+            "||t",
         ),
     ]);
 }

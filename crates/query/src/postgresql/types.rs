@@ -2,36 +2,62 @@
 
 use lightcone_types::{AlgebraicType, IntegerType, SpecialProduct};
 
-/// Object ids of types, as PostgreSQL has given them out.
-pub mod oid {
-    pub const BOOL: u32 = 16;
-    pub const BYTEA: u32 = 17;
-    pub const NAME: u32 = 19;
-    pub const INT8: u32 = 20;
-    pub const INT2: u32 = 21;
-    pub const INT4: u32 = 23;
-    pub const TEXT: u32 = 25;
-    pub const OID: u32 = 26;
-    pub const JSON: u32 = 114;
-    pub const FLOAT4: u32 = 700;
-    pub const FLOAT8: u32 = 701;
-    pub const UNKNOWN: u32 = 705;
-    pub const BOOL_ARRAY: u32 = 1000;
-    pub const INT2_ARRAY: u32 = 1005;
-    pub const INT4_ARRAY: u32 = 1007;
-    pub const VARCHAR_ARRAY: u32 = 1015;
-    pub const INT8_ARRAY: u32 = 1016;
-    pub const BPCHAR: u32 = 1042;
-    pub const VARCHAR: u32 = 1043;
-    pub const TIMESTAMP: u32 = 1114;
-    pub const TIMESTAMPTZ: u32 = 1184;
-    pub const INTERVAL: u32 = 1186;
-    pub const NUMERIC_ARRAY: u32 = 1231;
-    pub const NUMERIC: u32 = 1700;
-    pub const ANYARRAY: u32 = 2277;
-    pub const UUID: u32 = 2950;
-    pub const ANYENUM: u32 = 3500;
-    pub const JSONB: u32 = 3802;
+/// Types of PostgreSQL with their object ids: what they are called, what `format_type` calls them, their category, the bytes of a value
+/// or -1 where they differ, and the element of an array.
+macro_rules! types {
+    ($($id:ident $oid:literal $name:literal $shown:literal $category:literal $size:literal $([$element:ident])?;)*) => {
+        /// Object ids of types, as PostgreSQL has given them out.
+        pub mod oid {
+            $(pub const $id: u32 = $oid;)*
+        }
+
+        /// The types of all columns, with what drivers ask about besides.
+        pub const TYPES: &[CatalogueType] = &[$(CatalogueType {
+            oid: $oid,
+            name: $name,
+            shown: $shown,
+            category: $category,
+            size: $size,
+            element: {
+                let elements: &[u32] = &[$(oid::$element)?];
+                match elements {
+                    [element] => Some(*element),
+                    _ => None,
+                }
+            },
+        }),*];
+    };
+}
+
+types! {
+    BOOL 16 "bool" "boolean" "B" 1;
+    BYTEA 17 "bytea" "bytea" "U" -1;
+    NAME 19 "name" "name" "S" 64;
+    INT8 20 "int8" "bigint" "N" 8;
+    INT2 21 "int2" "smallint" "N" 2;
+    INT4 23 "int4" "integer" "N" 4;
+    TEXT 25 "text" "text" "S" -1;
+    OID 26 "oid" "oid" "N" 4;
+    JSON 114 "json" "json" "U" -1;
+    FLOAT4 700 "float4" "real" "N" 4;
+    FLOAT8 701 "float8" "double precision" "N" 8;
+    UNKNOWN 705 "unknown" "text" "X" -1;
+    BOOL_ARRAY 1000 "_bool" "boolean[]" "A" -1 [BOOL];
+    INT2_ARRAY 1005 "_int2" "smallint[]" "A" -1 [INT2];
+    INT4_ARRAY 1007 "_int4" "integer[]" "A" -1 [INT4];
+    VARCHAR_ARRAY 1015 "_varchar" "character varying[]" "A" -1 [VARCHAR];
+    INT8_ARRAY 1016 "_int8" "bigint[]" "A" -1 [INT8];
+    BPCHAR 1042 "bpchar" "text" "S" -1;
+    VARCHAR 1043 "varchar" "character varying" "S" -1;
+    TIMESTAMP 1114 "timestamp" "timestamp without time zone" "D" 8;
+    TIMESTAMPTZ 1184 "timestamptz" "timestamp with time zone" "D" 8;
+    INTERVAL 1186 "interval" "interval" "T" 16;
+    NUMERIC_ARRAY 1231 "_numeric" "numeric[]" "A" -1 [NUMERIC];
+    NUMERIC 1700 "numeric" "numeric" "N" -1;
+    ANYARRAY 2277 "anyarray" "anyarray" "P" -1;
+    UUID 2950 "uuid" "uuid" "U" 16;
+    ANYENUM 3500 "anyenum" "anyenum" "P" 4;
+    JSONB 3802 "jsonb" "text" "U" -1;
 }
 
 /// The type of a result's column.
@@ -45,7 +71,7 @@ pub fn oid_of(ty: &AlgebraicType) -> u32 {
         T::F64 => oid::FLOAT8,
         _ if ty.is_bytes() => oid::BYTEA,
         T::Array(element) => array_oid(oid_of(element)),
-        T::Sum(_) if is_simple_enum(ty) => oid::ANYENUM,
+        T::Sum(_) if ty.is_simple_enum() => oid::ANYENUM,
         _ => match ty.special_product() {
             Some(SpecialProduct::Identity | SpecialProduct::ConnectionId) => oid::BYTEA,
             Some(SpecialProduct::Timestamp) => oid::TIMESTAMP,
@@ -88,14 +114,6 @@ pub fn parameter_oid(ty: &AlgebraicType) -> u32 {
     }
 }
 
-/// All variants are bare names.
-pub fn is_simple_enum(ty: &AlgebraicType) -> bool {
-    let is_unit = |ty: &AlgebraicType| ty.as_product().is_some_and(|p| p.elements.is_empty());
-    ty.as_sum().is_some_and(|sum| {
-        !sum.variants.is_empty() && sum.variants.iter().all(|v| is_unit(&v.algebraic_type))
-    })
-}
-
 /// A type as PostgreSQL's catalogue has it.
 pub struct CatalogueType {
     pub oid: u32,
@@ -118,80 +136,6 @@ impl CatalogueType {
         }
     }
 }
-
-const fn ty(
-    oid: u32,
-    name: &'static str,
-    shown: &'static str,
-    category: &'static str,
-    size: i16,
-) -> CatalogueType {
-    let element = None;
-    CatalogueType {
-        oid,
-        name,
-        shown,
-        category,
-        size,
-        element,
-    }
-}
-
-const fn array(oid: u32, name: &'static str, shown: &'static str, element: u32) -> CatalogueType {
-    CatalogueType {
-        element: Some(element),
-        ..ty(oid, name, shown, "A", -1)
-    }
-}
-
-/// The types of all columns, with what drivers ask about besides.
-pub const TYPES: &[CatalogueType] = &[
-    ty(oid::BOOL, "bool", "boolean", "B", 1),
-    ty(oid::BYTEA, "bytea", "bytea", "U", -1),
-    ty(oid::NAME, "name", "name", "S", 64),
-    ty(oid::INT8, "int8", "bigint", "N", 8),
-    ty(oid::INT2, "int2", "smallint", "N", 2),
-    ty(oid::INT4, "int4", "integer", "N", 4),
-    ty(oid::TEXT, "text", "text", "S", -1),
-    ty(oid::OID, "oid", "oid", "N", 4),
-    ty(oid::JSON, "json", "json", "U", -1),
-    ty(oid::FLOAT4, "float4", "real", "N", 4),
-    ty(oid::FLOAT8, "float8", "double precision", "N", 8),
-    ty(oid::UNKNOWN, "unknown", "text", "X", -1),
-    array(oid::BOOL_ARRAY, "_bool", "boolean[]", oid::BOOL),
-    array(oid::INT2_ARRAY, "_int2", "smallint[]", oid::INT2),
-    array(oid::INT4_ARRAY, "_int4", "integer[]", oid::INT4),
-    array(
-        oid::VARCHAR_ARRAY,
-        "_varchar",
-        "character varying[]",
-        oid::VARCHAR,
-    ),
-    array(oid::INT8_ARRAY, "_int8", "bigint[]", oid::INT8),
-    ty(oid::BPCHAR, "bpchar", "text", "S", -1),
-    ty(oid::VARCHAR, "varchar", "character varying", "S", -1),
-    ty(
-        oid::TIMESTAMP,
-        "timestamp",
-        "timestamp without time zone",
-        "D",
-        8,
-    ),
-    ty(
-        oid::TIMESTAMPTZ,
-        "timestamptz",
-        "timestamp with time zone",
-        "D",
-        8,
-    ),
-    ty(oid::INTERVAL, "interval", "interval", "T", 16),
-    array(oid::NUMERIC_ARRAY, "_numeric", "numeric[]", oid::NUMERIC),
-    ty(oid::NUMERIC, "numeric", "numeric", "N", -1),
-    ty(oid::ANYARRAY, "anyarray", "anyarray", "P", -1),
-    ty(oid::UUID, "uuid", "uuid", "U", 16),
-    ty(oid::ANYENUM, "anyenum", "anyenum", "P", 4),
-    ty(oid::JSONB, "jsonb", "text", "U", -1),
-];
 
 fn of_oid(oid: u32) -> Option<&'static CatalogueType> {
     TYPES.iter().find(|ty| ty.oid == oid)

@@ -36,12 +36,19 @@ pub struct List {
     weight: usize,
     /// How many lists are in each other, without this one.
     depth: usize,
+    is_row: bool,
 }
 
 impl List {
     /// How many lists are in each other.
     pub fn depth(&self) -> usize {
         1 + self.depth
+    }
+
+    /// The same as a row: it is not known how NULLs in it compare, where those of arrays are equal, and come last.
+    pub fn into_row(self) -> List {
+        let is_row = true;
+        List { is_row, ..self }
     }
 }
 
@@ -63,6 +70,7 @@ impl From<Vec<Value>> for List {
             weight: weight(&values),
             depth: values.iter().map(depth).max().unwrap_or(0),
             values: values.into(),
+            is_row: false,
         }
     }
 }
@@ -73,28 +81,21 @@ impl FromIterator<Value> for List {
     }
 }
 
-impl From<bool> for Value {
-    fn from(is: bool) -> Value {
-        Value::Bool(is)
-    }
+macro_rules! from {
+    ($($from:ty: $made:expr;)*) => {$(
+        impl From<$from> for Value {
+            fn from(from: $from) -> Value {
+                $made(from.into())
+            }
+        }
+    )*};
 }
 
-impl From<i64> for Value {
-    fn from(number: i64) -> Value {
-        Value::Int(number)
-    }
-}
-
-impl From<&str> for Value {
-    fn from(text: &str) -> Value {
-        Value::Text(text.into())
-    }
-}
-
-impl From<String> for Value {
-    fn from(text: String) -> Value {
-        Value::Text(text.into())
-    }
+from! {
+    bool: Value::Bool;
+    i64: Value::Int;
+    &str: Value::Text;
+    String: Value::Text;
 }
 
 impl<T: Into<Value>> From<Option<T>> for Value {
@@ -205,10 +206,14 @@ impl Value {
             (Stored(a), Stored(b)) if a.ty == b.ty => Some(a.value.value_cmp(&b.value)),
             (List(_), _) | (_, List(_)) => {
                 let (a, b) = (self.list()?, other.list()?);
+                let is_row = a.is_row || b.is_row;
                 for (a, b) in a.iter().zip(b.iter()) {
-                    match a.compare(b)? {
-                        Ordering::Equal => {}
-                        unequal => return Some(unequal),
+                    let order = match !is_row && (a.is_null() || b.is_null()) {
+                        true => a.is_null().cmp(&b.is_null()),
+                        false => a.compare(b)?,
+                    };
+                    if order.is_ne() {
+                        return Some(order);
                     }
                 }
                 Some(a.len().cmp(&b.len()))

@@ -10,33 +10,44 @@ use super::step::{Holds, Jumps, Operand, Place, Step, Target, ACCEPT, REJECT};
 use crate::condition::{ColumnAt, Condition, Constant, Node, NodeId};
 use crate::lexer::Comparison;
 
+/// Stands for the part that was compiled last, and runs behind what comes next.
+const BEHIND: Target = REJECT - 1;
+
 /// Where a part of a condition goes on.
 #[derive(Clone, Copy)]
 struct Ways {
-    on_true: Target,
-    on_false: Target,
+    jumps: Jumps,
     /// The part stands under an odd number of `NOT`s.
     negated: bool,
 }
 
 impl Ways {
-    fn on(self, truth: bool) -> Target {
-        self.jumps().on(truth)
+    fn new(on_true: Target, on_false: Target) -> Ways {
+        Ways {
+            jumps: Jumps { on_true, on_false },
+            negated: false,
+        }
     }
 
-    fn jumps(self) -> Jumps {
-        Jumps {
-            on_true: self.on_true,
-            on_false: self.on_false,
-        }
+    fn on(self, truth: bool) -> Target {
+        self.jumps.on(truth)
     }
 
     fn swapped(self) -> Ways {
+        let ways = Ways::new(self.on(false), self.on(true));
         Ways {
-            on_true: self.on_false,
-            on_false: self.on_true,
             negated: !self.negated,
+            ..ways
         }
+    }
+
+    /// The same, but that one way leads to the part behind.
+    fn behind_if(mut self, truth: bool) -> Ways {
+        match truth {
+            true => self.jumps.on_true = BEHIND,
+            false => self.jumps.on_false = BEHIND,
+        }
+        self
     }
 }
 
@@ -67,12 +78,7 @@ impl<'c> PredicateCompiler<'c> {
         };
         let mut entry = ACCEPT;
         for conjunct in conjuncts.iter().rev() {
-            let jumps = Ways {
-                on_true: entry,
-                on_false: REJECT,
-                negated: false,
-            };
-            entry = compiler.tree(*conjunct, jumps);
+            entry = compiler.tree(*conjunct, Ways::new(entry, REJECT));
         }
         let steps = if entry >= REJECT {
             Vec::new()
@@ -95,12 +101,12 @@ fn register_needs(nodes: &[Node]) -> Vec<u8> {
         let of = |id: &NodeId| needs[*id as usize];
         let need = match node {
             Node::Constant(_)
-            | Node::ColumnConstant { .. }
-            | Node::SenderConstant { .. }
+            | Node::ColumnConstant(..)
+            | Node::SenderConstant(..)
             | Node::Like { .. }
             | Node::IsNull { .. }
             | Node::Exists { .. }
-            | Node::Columns { .. } => 0,
+            | Node::Columns(..) => 0,
             Node::Not(inner) => of(inner),
             Node::And(left, right) | Node::Or(left, right) => of(left).max(of(right)),
             Node::CompareTruths(_, left, right) => {
@@ -120,22 +126,9 @@ struct Compiler<'a> {
     steps: Vec<Step>,
 }
 
-/// Work that is still to be done. Code is made from the end: "the part behind" is what was compiled last, and runs after
-/// this one.
+/// Work that is still to be done. Code is made from the end.
 enum Work {
     Node(NodeId, Ways),
-    /// A node that goes on to the part behind if it is true.
-    TrueGoesOn {
-        node: NodeId,
-        on_false: Target,
-        negated: bool,
-    },
-    /// A node that goes on to the part behind if it is false.
-    FalseGoesOn {
-        node: NodeId,
-        on_true: Target,
-        negated: bool,
-    },
     /// A node whose truth is kept in a register for the part behind.
     Kept {
         node: NodeId,
@@ -165,8 +158,8 @@ impl Compiler<'_> {
         let mut pending = vec![Work::Node(root, jumps)];
         while let Some(work) = pending.pop() {
             let (node, jumps) = self.jumps_of(work, behind);
-            if jumps.on_true == jumps.on_false {
-                behind = jumps.on_true;
+            if jumps.on(true) == jumps.on(false) {
+                behind = jumps.on(true);
             } else if let Some(entry) = self.node(node, jumps, &mut pending) {
                 behind = entry;
             }
@@ -176,18 +169,15 @@ impl Compiler<'_> {
 
     /// Where a node goes on, now that the part behind it is compiled.
     fn jumps_of(&mut self, work: Work, behind: Target) -> (NodeId, Ways) {
-        let (node, on_true, on_false, negated) = match work {
-            Work::Node(node, jumps) => return (node, jumps),
-            Work::TrueGoesOn {
-                node,
-                on_false,
-                negated,
-            } => (node, behind, on_false, negated),
-            Work::FalseGoesOn {
-                node,
-                on_true,
-                negated,
-            } => (node, on_true, behind, negated),
+        match work {
+            Work::Node(node, mut ways) => {
+                for target in [&mut ways.jumps.on_true, &mut ways.jumps.on_false] {
+                    if *target == BEHIND {
+                        *target = behind;
+                    }
+                }
+                (node, ways)
+            }
             Work::Kept { node, register } => {
                 let mut keep = |truth| {
                     self.emit(Step::Keep {
@@ -197,15 +187,9 @@ impl Compiler<'_> {
                     })
                 };
                 // No relation of such a condition is without a row.
-                (node, keep(true), keep(false), false)
+                (node, Ways::new(keep(true), keep(false)))
             }
-        };
-        let jumps = Ways {
-            on_true,
-            on_false,
-            negated,
-        };
-        (node, jumps)
+        }
     }
 
     /// Compiles a node and gives its entry. None if its parts are to be compiled first: they are pending now.
@@ -213,21 +197,13 @@ impl Compiler<'_> {
         let nodes = self.nodes;
         match &nodes[node as usize] {
             Node::Constant(truth) => return Some(jumps.on(*truth)),
-            Node::SenderConstant { .. } => {
+            Node::SenderConstant(..) | Node::ColumnConstant(_, _, Constant::Sender(_)) => {
                 unreachable!("conditions are bound before they are compiled")
             }
-            Node::ColumnConstant {
-                column,
-                scalar,
-                comparison,
-                constant,
-            } => {
-                let Constant::Value(constant) = constant else {
-                    unreachable!("conditions are bound before they are compiled");
-                };
-                let operand = Operand::constant(*scalar, constant)
+            Node::ColumnConstant(column, test, Constant::Value(constant)) => {
+                let operand = Operand::constant(test.scalar, constant)
                     .expect("constants are encoded as their column's type");
-                return Some(self.test(*column, *comparison, operand, jumps));
+                return Some(self.test(*column, test.comparison, operand, jumps));
             }
             Node::Exists { relation, .. } => {
                 // A subquery has a match unless its first relation has no row.
@@ -249,38 +225,20 @@ impl Compiler<'_> {
                 return Some(self.test(*column, Comparison::Equal, operand, jumps));
             }
             // A value equals itself, also where it is no number. With several relations there may be no value.
-            Node::Columns {
-                left,
-                right,
-                comparison,
-                ..
-            } if left == right && self.layouts.len() == 1 => {
-                return Some(jumps.on(Holds::of(*comparison).on(Ordering::Equal)));
+            Node::Columns(left, right, test) if left == right && self.layouts.len() == 1 => {
+                return Some(jumps.on(test.comparison.holds(Ordering::Equal)));
             }
-            Node::Columns {
-                left,
-                right,
-                scalar,
-                comparison,
-            } => {
-                let operand = Operand::Column(self.place(*right), *scalar);
-                return Some(self.test(*left, *comparison, operand, jumps));
+            Node::Columns(left, right, test) => {
+                let operand = Operand::Column(self.place(*right), test.scalar);
+                return Some(self.test(*left, test.comparison, operand, jumps));
             }
             Node::Not(inner) => pending.push(Work::Node(*inner, jumps.swapped())),
             Node::And(left, right) => {
-                pending.push(Work::TrueGoesOn {
-                    node: *left,
-                    on_false: jumps.on_false,
-                    negated: jumps.negated,
-                });
+                pending.push(Work::Node(*left, jumps.behind_if(true)));
                 pending.push(Work::Node(*right, jumps));
             }
             Node::Or(left, right) => {
-                pending.push(Work::FalseGoesOn {
-                    node: *left,
-                    on_true: jumps.on_true,
-                    negated: jumps.negated,
-                });
+                pending.push(Work::Node(*left, jumps.behind_if(false)));
                 pending.push(Work::Node(*right, jumps));
             }
             Node::CompareTruths(comparison, left, right) => {
@@ -311,7 +269,7 @@ impl Compiler<'_> {
             place,
             holds: Holds::of(comparison).negated(jumps.negated),
             operand,
-            jumps: jumps.jumps(),
+            jumps: jumps.jumps,
         })
     }
 
@@ -331,49 +289,28 @@ impl Compiler<'_> {
         };
         let holds = Holds::of(comparison);
         let outcome = |first: bool, second: bool| jumps.on(holds.on(first.cmp(&second)));
+        let of_first = |second| Ways::new(outcome(true, second), outcome(false, second));
         if let Node::Constant(second) = self.nodes[second as usize] {
-            let jumps = Ways {
-                on_true: outcome(true, second),
-                on_false: outcome(false, second),
-                negated: false,
-            };
-            pending.push(Work::Node(first, jumps));
-            return;
+            return pending.push(Work::Node(first, of_first(second)));
         }
         if let Node::Constant(first) = self.nodes[first as usize] {
-            let jumps = Ways {
-                on_true: outcome(first, true),
-                on_false: outcome(first, false),
-                negated: false,
-            };
-            pending.push(Work::Node(second, jumps));
-            return;
+            let ways = Ways::new(outcome(first, true), outcome(first, false));
+            return pending.push(Work::Node(second, ways));
         }
         // Registers below this one are used within the second operand.
         let register = need(second);
         let mut recall = |second: bool| {
-            let jumps = Ways {
-                on_true: outcome(true, second),
-                on_false: outcome(false, second),
-                negated: false,
-            };
+            let jumps = of_first(second).jumps;
             match jumps.on_true == jumps.on_false {
                 true => jumps.on_true,
-                false => self.emit(Step::Recall {
-                    register,
-                    jumps: jumps.jumps(),
-                }),
+                false => self.emit(Step::Recall { register, jumps }),
             }
         };
-        let jumps = Ways {
-            on_true: recall(true),
-            on_false: recall(false),
-            negated: false,
-        };
+        let ways = Ways::new(recall(true), recall(false));
         pending.push(Work::Kept {
             node: first,
             register,
         });
-        pending.push(Work::Node(second, jumps));
+        pending.push(Work::Node(second, ways));
     }
 }

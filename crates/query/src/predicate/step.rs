@@ -56,7 +56,7 @@ impl Place {
     }
 }
 
-/// The orderings under which a comparison holds, as bits: less, equal, greater. And whether it stands under an odd number of
+/// The orderings under which a comparison holds, as [`Comparison::bits`]. And whether it stands under an odd number of
 /// `NOT`s.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Holds(u8);
@@ -65,14 +65,7 @@ const NEGATED: u8 = 0b1000;
 
 impl Holds {
     pub fn of(comparison: Comparison) -> Holds {
-        Holds(match comparison {
-            Comparison::Less => 0b001,
-            Comparison::Equal => 0b010,
-            Comparison::Greater => 0b100,
-            Comparison::LessOrEqual => 0b011,
-            Comparison::GreaterOrEqual => 0b110,
-            Comparison::NotEqual => 0b101,
-        })
+        Holds(comparison.bits())
     }
 
     pub fn negated(self, negated: bool) -> Holds {

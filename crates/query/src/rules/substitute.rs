@@ -8,7 +8,7 @@ use std::sync::Arc;
 use lightcone_schema::TableSchema;
 
 use crate::condition::{Condition, Node, NodeId, Subquery, SubqueryId};
-use crate::error::{SqlError, RELATIONS_MAX};
+use crate::error::{Result, SqlError, RELATIONS_MAX};
 use crate::query::{Fragment, JoinOn, OuterJoin};
 
 /// A query becomes at most so many fragments: the numbers of rules of its relations multiply.
@@ -19,7 +19,7 @@ pub(super) const NODES_MAX: usize = 1 << 18;
 type Choices = [Option<Arc<[Fragment]>>];
 
 /// How many queries the choices for some relations make.
-pub(super) fn combinations(choices: &Choices, relations: &[u16]) -> Result<usize, SqlError> {
+pub(super) fn combinations(choices: &Choices, relations: &[u16]) -> Result<usize> {
     let of_relation = |relation: &u16| match &choices[usize::from(*relation)] {
         Some(fragments) => fragments.len(),
         None => 1,
@@ -37,7 +37,7 @@ pub(super) fn substitute(
     choices: &Choices,
     own: &[u16],
     number: usize,
-) -> Result<Fragment, SqlError> {
+) -> Result<Fragment> {
     let mut made = Substitution {
         query,
         choices,
@@ -89,7 +89,7 @@ impl Substitution<'_> {
         relations: &[u16],
         conjuncts: &[NodeId],
         mut number: usize,
-    ) -> Result<(Vec<u16>, Vec<NodeId>), SqlError> {
+    ) -> Result<(Vec<u16>, Vec<NodeId>)> {
         let (mut placed, mut holds) = (Vec::new(), Vec::new());
         for &relation in relations {
             self.relation(relation, &mut number, (&mut placed, &mut holds))?;
@@ -112,7 +112,7 @@ impl Substitution<'_> {
         relation: u16,
         number: &mut usize,
         (placed, holds): (&mut Vec<u16>, &mut Vec<NodeId>),
-    ) -> Result<(), SqlError> {
+    ) -> Result<()> {
         let base = self.tables.len() as u16;
         let place = usize::from(relation);
         match &self.choices[place] {
@@ -143,7 +143,7 @@ impl Substitution<'_> {
     }
 
     /// Copies a tree of the query's condition.
-    fn copy(&mut self, root: NodeId) -> Result<NodeId, SqlError> {
+    fn copy(&mut self, root: NodeId) -> Result<NodeId> {
         let condition = &self.query.condition;
         let mut copied: HashMap<NodeId, NodeId> = HashMap::new();
         for id in condition.tree(root) {
@@ -164,7 +164,7 @@ impl Substitution<'_> {
     }
 
     /// Copies a subquery, once for each combination of its choices. Gives the node that one of them has a match.
-    fn subquery(&mut self, subquery: SubqueryId) -> Result<NodeId, SqlError> {
+    fn subquery(&mut self, subquery: SubqueryId) -> Result<NodeId> {
         let condition = &self.query.condition;
         let Subquery {
             relations,

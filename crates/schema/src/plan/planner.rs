@@ -86,17 +86,17 @@ pub(super) enum Pair<'a, T> {
 }
 
 /// Visits the objects of both sides, matched by name, in order of their names.
-pub(super) fn by_name<'a, T: 'a>(
-    old: impl Iterator<Item = (&'a String, &'a T)>,
-    new: impl Iterator<Item = (&'a String, &'a T)>,
+pub(super) fn by_name<'a, T>(
+    [old, new]: [&'a [T]; 2],
+    name: fn(&T) -> &String,
     mut visit: impl FnMut(String, Pair<'a, T>),
 ) {
     let mut pairs: BTreeMap<&String, (Option<&T>, Option<&T>)> = BTreeMap::new();
-    for (name, object) in old {
-        pairs.entry(name).or_default().0 = Some(object);
+    for object in old {
+        pairs.entry(name(object)).or_default().0 = Some(object);
     }
-    for (name, object) in new {
-        pairs.entry(name).or_default().1 = Some(object);
+    for object in new {
+        pairs.entry(name(object)).or_default().1 = Some(object);
     }
     for (name, pair) in pairs {
         match pair {

@@ -18,8 +18,8 @@ impl Planner<'_> {
         let (old, new) = (self.old, self.new);
         let set_aside = std::mem::take(&mut self.set_aside);
         by_name(
-            old.tables.iter().map(|t| (&t.name, t)),
-            new.tables.iter().map(|t| (&t.name, t)),
+            [&old.tables, &new.tables],
+            |table| &table.name,
             |table, pair| match pair {
                 Pair::Removed | Pair::Both(..) if set_aside.contains_key(table.as_str()) => {
                     self.replace(&table, set_aside[table.as_str()]);
@@ -172,8 +172,8 @@ impl Planner<'_> {
 
     fn indexes(&mut self, old: &TableDef, new: &TableDef) {
         by_name(
-            old.indexes.iter().map(|i| (&i.name, i)),
-            new.indexes.iter().map(|i| (&i.name, i)),
+            [&old.indexes, &new.indexes],
+            |index| &index.name,
             |index, pair| {
                 let table = new.name.clone();
                 let (before, after) = match pair {
@@ -205,8 +205,8 @@ impl Planner<'_> {
 
     fn constraints(&mut self, old: &TableDef, new: &TableDef) {
         by_name(
-            old.constraints.iter().map(|c| (&c.name, c)),
-            new.constraints.iter().map(|c| (&c.name, c)),
+            [&old.constraints, &new.constraints],
+            |constraint| &constraint.name,
             |constraint, pair| {
                 let table = new.name.clone();
                 match pair {
@@ -243,8 +243,8 @@ impl Planner<'_> {
             )
         };
         by_name(
-            old.sequences.iter().map(|s| (&s.name, s)),
-            new.sequences.iter().map(|s| (&s.name, s)),
+            [&old.sequences, &new.sequences],
+            |sequence| &sequence.name,
             |sequence, pair| {
                 let table = new.name.clone();
                 match pair {

@@ -7,7 +7,7 @@ use lightcone_types::bsatn::{decode_value, Reader};
 use lightcone_types::{ColId, Typespace};
 
 use super::bounded::{clipped, BoundedText};
-use super::step::{MigrationPlan, Step};
+use super::step::{MigrationPlan, Step, StepKind};
 use super::tables::{column_name, column_names};
 use crate::def::*;
 use crate::table::TableAccess;
@@ -181,6 +181,7 @@ impl Printer<'_> {
                 self.line(self.changed(), "schema of event table", table)
             }
             Step::ChangeTableAccessorName { table } => self.table_accessor(table),
+            Step::ChangeColumnAccessorName { table, column } => self.column_accessor(table, column),
             step => self.part_of_table(step),
         }
     }
@@ -198,30 +199,29 @@ impl Printer<'_> {
     fn part_of_table(&mut self, step: &Step) -> fmt::Result {
         let table = step.table().unwrap_or_default();
         let (Some(old), Some(new)) = (self.old.table(table), self.new.table(table)) else {
-            return self.column_accessor_of_view(step);
+            return Ok(());
         };
-        match step {
-            Step::RemoveIndex { index, .. } => self.part(self.removed(), old, index),
-            Step::AddIndex { index, .. } => self.part(self.created(), new, index),
-            Step::RemoveConstraint { constraint, .. } => self.part(self.removed(), old, constraint),
-            Step::AddConstraint { constraint, .. } => self.part(self.created(), new, constraint),
-            Step::RemoveSequence { sequence, .. } => self.part(self.removed(), old, sequence),
-            Step::AddSequence { sequence, .. } => self.part(self.created(), new, sequence),
-            Step::RemoveSchedule { .. } => self.schedule(self.removed(), old),
-            Step::AddSchedule { .. } => self.schedule(self.created(), new),
-            Step::AddColumns { .. } => self.columns(old, new),
-            Step::ChangeIndexSourceName { index, .. } => {
-                let source = |table: &TableDef| {
-                    let found = table.indexes.iter().find(|i| i.name == *index);
-                    found.map_or_else(String::new, |i| i.source_name.clone())
-                };
-                let what = format!("source name of index {}", self.name(local(new, index)));
-                self.renamed(&what, new.name.as_str(), &source(old), &source(new))
+        let part = step.part().unwrap_or_default();
+        match step.kind() {
+            StepKind::RemoveIndex | StepKind::RemoveConstraint | StepKind::RemoveSequence => {
+                self.part(self.removed(), old, part)
             }
-            Step::ChangeColumnAccessorName { column, .. } => {
-                self.column_accessor(&new.name, column, &old.columns, &new.columns)
+            StepKind::AddIndex | StepKind::AddConstraint | StepKind::AddSequence => {
+                self.part(self.created(), new, part)
             }
-            Step::ChangePrimaryKey { .. } => self.primary_key(old, new),
+            StepKind::RemoveSchedule => self.schedule(self.removed(), old),
+            StepKind::AddSchedule => self.schedule(self.created(), new),
+            StepKind::AddColumns => self.columns(old, new),
+            StepKind::ChangeIndexSourceName => {
+                let what = format!("source name of index {}", self.name(local(new, part)));
+                self.renamed(
+                    &what,
+                    &new.name,
+                    index_source(old, part),
+                    index_source(new, part),
+                )
+            }
+            StepKind::ChangePrimaryKey => self.primary_key(old, new),
             _ => Ok(()),
         }
     }
@@ -307,10 +307,7 @@ impl Printer<'_> {
     fn part(&mut self, word: Painted<&str>, table: &TableDef, name: &str) -> fmt::Result {
         let index = table.indexes.iter().find(|index| index.name == name);
         let constraint = table.constraints.iter().find(|unique| unique.name == name);
-        let sequence = table
-            .sequences
-            .iter()
-            .find(|sequence| sequence.name == name);
+        let sequence = table.sequences.iter().find(|counted| counted.name == name);
         let (what, on) = match (index, constraint, sequence) {
             (Some(index), ..) => ("index", listed(table, index.algorithm.columns())),
             (_, Some(unique), _) => ("unique constraint", listed(table, &unique.columns)),
@@ -337,26 +334,16 @@ impl Printer<'_> {
     }
 
     fn access(&mut self, table: &str) -> fmt::Result {
-        let access = |module: &ModuleDef| {
-            let of_table = module.table(table).map(|t| t.access);
-            of_table.or_else(|| {
-                let view = module.view(table)?;
-                Some(match view.is_public {
-                    true => TableAccess::Public,
-                    false => TableAccess::Private,
-                })
-            })
-        };
-        let (Some(old), Some(new)) = (access(self.old), access(self.new)) else {
+        let (Some(old), Some(new)) = (Stored::of(self.old, table), Stored::of(self.new, table))
+        else {
             return Ok(());
         };
+        let (old, new) = (old.access.as_str(), new.access.as_str());
         let kind = self.kind_of(table);
         let (changed, name) = (self.changed(), self.name(table));
         writeln!(
             self.out,
-            "▸ {changed} access for {kind} {name} ({} → {})",
-            old.as_str(),
-            new.as_str()
+            "▸ {changed} access for {kind} {name} ({old} → {new})"
         )
     }
 
@@ -372,40 +359,18 @@ impl Printer<'_> {
     }
 
     fn table_accessor(&mut self, table: &str) -> fmt::Result {
-        let source = |module: &ModuleDef| {
-            let of_table = module.table(table).map(|t| t.source_name.clone());
-            let of_view = || module.view(table).map(|v| v.source_name.clone());
-            of_table.or_else(of_view).unwrap_or_default()
-        };
+        let source = |module| Stored::of(module, table).map_or("", |stored| stored.source_name);
         let (old, new) = (source(self.old), source(self.new));
-        self.renamed("accessor name", table, &old, &new)
+        self.renamed("accessor name", table, old, new)
     }
 
-    fn column_accessor_of_view(&mut self, step: &Step) -> fmt::Result {
-        let Step::ChangeColumnAccessorName { table, column } = step else {
+    fn column_accessor(&mut self, table: &str, column: &str) -> fmt::Result {
+        let (Some(old), Some(new)) = (Stored::of(self.old, table), Stored::of(self.new, table))
+        else {
             return Ok(());
         };
-        match (self.old.view(table), self.new.view(table)) {
-            (Some(old), Some(new)) => {
-                self.column_accessor(table, column, &old.columns, &new.columns)
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn column_accessor(
-        &mut self,
-        table: &str,
-        column: &str,
-        old: &[ColumnDef],
-        new: &[ColumnDef],
-    ) -> fmt::Result {
-        let source = |columns: &[ColumnDef]| {
-            let found = columns.iter().find(|c| c.name == column);
-            found.map_or_else(String::new, |c| c.source_name.clone())
-        };
         let what = format!("accessor name of column {}", self.name(column));
-        self.renamed(&what, table, &source(old), &source(new))
+        self.renamed(&what, table, old.source_of(column), new.source_of(column))
     }
 
     fn renamed(&mut self, what: &str, table: &str, old: &str, new: &str) -> fmt::Result {
@@ -423,6 +388,41 @@ impl Printer<'_> {
             None => "view",
         }
     }
+}
+
+/// What the plan says of a table, or of the table that holds the rows of a view.
+struct Stored<'a> {
+    source_name: &'a str,
+    access: TableAccess,
+    columns: &'a [ColumnDef],
+}
+
+impl<'a> Stored<'a> {
+    fn of(module: &'a ModuleDef, name: &str) -> Option<Stored<'a>> {
+        let table = module.table(name).map(|table| Stored {
+            source_name: &table.source_name,
+            access: table.access,
+            columns: &table.columns,
+        });
+        table.or_else(|| {
+            let view = module.view(name)?;
+            Some(Stored {
+                source_name: &view.source_name,
+                access: view.access(),
+                columns: &view.columns,
+            })
+        })
+    }
+
+    fn source_of(&self, column: &str) -> &'a str {
+        let found = self.columns.iter().find(|c| c.name == column);
+        found.map_or("", |column| &column.source_name)
+    }
+}
+
+fn index_source<'a>(table: &'a TableDef, index: &str) -> &'a str {
+    let found = table.indexes.iter().find(|i| i.name == index);
+    found.map_or("", |index| &index.source_name)
 }
 
 /// Names of what belongs to a table are shown without the namespace, which the table's name has.

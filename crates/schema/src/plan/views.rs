@@ -12,8 +12,8 @@ impl Planner<'_> {
     pub(super) fn views(&mut self) {
         let (old, new) = (self.old, self.new);
         by_name(
-            old.views.iter().map(|v| (&v.name, v)),
-            new.views.iter().map(|v| (&v.name, v)),
+            [&old.views, &new.views],
+            |view| &view.name,
             |view, pair| match pair {
                 Pair::Added => self.step(Step::AddView { view }),
                 Pair::Removed => {
@@ -41,10 +41,7 @@ impl Planner<'_> {
     fn kept_view(&mut self, old: &ViewDef, new: &ViewDef) {
         let table = || new.name.clone();
         let types = |view: &ViewDef| -> Vec<AlgebraicType> {
-            view.columns
-                .iter()
-                .map(|column| column.ty.clone())
-                .collect()
+            view.columns.iter().map(|c| c.ty.clone()).collect()
         };
         if types(old) != types(new) {
             self.step(Step::ChangeColumns { table: table() });

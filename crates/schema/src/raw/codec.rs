@@ -11,18 +11,8 @@ macro_rules! raw_products {
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub struct $name { $( $(#[$field_meta])* pub $field: $ty ),* }
 
-        impl lightcone_types::bsatn::Encode for $name {
-            fn encode(&self, out: &mut Vec<u8>) {
-                $( lightcone_types::bsatn::Encode::encode(&self.$field, out); )*
-            }
-        }
-        impl lightcone_types::bsatn::Decode for $name {
-            fn decode(
-                r: &mut lightcone_types::bsatn::Reader<'_>,
-            ) -> Result<Self, lightcone_types::bsatn::DecodeError> {
-                Ok($name { $( $field: lightcone_types::bsatn::Decode::decode(r)? ),* })
-            }
-        }
+        lightcone_types::bsatn_products! { $name { $($field),* } }
+
         impl $crate::raw::typed::Typed for $name {
             fn ty() -> lightcone_types::AlgebraicType {
                 lightcone_types::AlgebraicType::product([

@@ -3,9 +3,9 @@
 
 use std::sync::LazyLock;
 
-use lightcone_types::bsatn::{Decode, Encode, Reader};
+use lightcone_types::bsatn::{Decode, Encode};
 use lightcone_types::json::{
-    bsatn_to_json_named, parse_to_depth, value_from_node, JsonError, META_TYPES,
+    description_from_node, description_to_json, parse_to_depth, JsonError, META_TYPES,
 };
 use lightcone_types::{AlgebraicType, Typespace};
 
@@ -27,17 +27,13 @@ static TYPES: LazyLock<Typespace> = LazyLock::new(|| {
 
 /// The compact JSON text of a structure.
 pub fn to_string<T: Encode + Typed>(value: &T) -> String {
-    let bytes = value.to_vec();
-    let mut reader = Reader::new(&bytes).trusting_depth();
     let mut out = String::new();
-    bsatn_to_json_named(&TYPES, &T::ty(), &mut reader, &mut out)
-        .expect("what a structure encodes to is a value of its type");
+    description_to_json(&TYPES, &T::ty(), value, &mut out);
     out
 }
 
 /// A structure from its JSON text.
 pub fn from_str<T: Decode + Typed>(text: &str) -> Result<T, JsonError> {
     let node = parse_to_depth(text, DEPTH_MAX)?;
-    let value = value_from_node(&TYPES, &T::ty(), &node)?;
-    T::from_slice(&value.to_vec()).map_err(|e| JsonError::at(&node, e.to_string()))
+    description_from_node(&TYPES, &T::ty(), &node)
 }

@@ -89,9 +89,10 @@ impl Typed for RawSubmoduleV10 {
     }
 }
 
-/// The sections in tag order, all but the last, which is [`Submodules`](RawModuleDefV10Section::Submodules).
+/// The sections in tag order, all but the last, which is [`Submodules`](RawModuleDefV10Section::Submodules); and what their contents
+/// are called together.
 macro_rules! sections {
-    ($($(#[$doc:meta])* $tag:literal => $section:ident($payload:ty),)*) => {
+    ($($(#[$doc:meta])* $tag:literal => $section:ident($payload:ty) $field:ident,)*) => {
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub enum RawModuleDefV10Section {
             $( $(#[$doc])* $section($payload), )*
@@ -138,6 +139,22 @@ macro_rules! sections {
             }
         }
 
+        /// The contents of the sections of a module level.
+        #[derive(Default)]
+        pub(crate) struct Sections {
+            $( pub $field: $payload, )*
+            pub submodules: Vec<RawSubmoduleV10>,
+        }
+
+        impl Sections {
+            pub(crate) fn set(&mut self, section: RawModuleDefV10Section) {
+                match section {
+                    $( RawModuleDefV10Section::$section(payload) => self.$field = payload, )*
+                    RawModuleDefV10Section::Submodules(submodules) => self.submodules = submodules,
+                }
+            }
+        }
+
         impl Typed for RawModuleDefV10Section {
             fn ty() -> AlgebraicType {
                 AlgebraicType::sum([
@@ -150,21 +167,21 @@ macro_rules! sections {
 }
 
 sections! {
-    0 => Typespace(Typespace),
-    1 => Types(Vec<RawTypeDefV10>),
-    2 => Tables(Vec<RawTableDefV10>),
+    0 => Typespace(Typespace) typespace,
+    1 => Types(Vec<RawTypeDefV10>) types,
+    2 => Tables(Vec<RawTableDefV10>) tables,
     /// Positions are the reducer ids.
-    3 => Reducers(Vec<RawReducerDefV10>),
-    4 => Procedures(Vec<RawProcedureDefV10>),
-    5 => Views(Vec<RawViewDefV10>),
-    6 => Schedules(Vec<RawScheduleDefV10>),
-    7 => LifeCycleReducers(Vec<RawLifeCycleReducerDefV10>),
-    8 => RowLevelSecurity(Vec<RawRowLevelSecurityDef>),
-    9 => CaseConversionPolicy(CaseConversionPolicy),
-    10 => ExplicitNames(ExplicitNames),
-    11 => HttpHandlers(Vec<RawHttpHandlerDefV10>),
-    12 => HttpRoutes(Vec<RawHttpRouteDefV10>),
-    13 => ViewPrimaryKeys(Vec<RawViewPrimaryKeyDefV10>),
+    3 => Reducers(Vec<RawReducerDefV10>) reducers,
+    4 => Procedures(Vec<RawProcedureDefV10>) procedures,
+    5 => Views(Vec<RawViewDefV10>) views,
+    6 => Schedules(Vec<RawScheduleDefV10>) schedules,
+    7 => LifeCycleReducers(Vec<RawLifeCycleReducerDefV10>) lifecycles,
+    8 => RowLevelSecurity(Vec<RawRowLevelSecurityDef>) row_level_security,
+    9 => CaseConversionPolicy(CaseConversionPolicy) policy,
+    10 => ExplicitNames(ExplicitNames) explicit_names,
+    11 => HttpHandlers(Vec<RawHttpHandlerDefV10>) http_handlers,
+    12 => HttpRoutes(Vec<RawHttpRouteDefV10>) http_routes,
+    13 => ViewPrimaryKeys(Vec<RawViewPrimaryKeyDefV10>) view_primary_keys,
 }
 
 raw_products! {

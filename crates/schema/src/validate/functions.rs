@@ -141,85 +141,28 @@ pub(super) fn schedules(
     procedures: &mut [ProcedureDef],
     raw: Vec<RawScheduleDefV10>,
 ) {
-    let callees = Callees::new(reducers, procedures);
-    let Some(found) = find_schedules(cx, rules, objects, tables, &callees, raw) else {
+    let Some(found) = find_schedules(cx, rules, objects, tables, (reducers, procedures), raw)
+    else {
         return;
     };
-    for Found {
-        table,
-        schedule,
-        callee,
-    } in found
-    {
+    for (table, schedule, callee) in found {
         if cx.version == RawVersion::V10 {
-            match schedule.function_kind {
-                ScheduledFunctionKind::Reducer => reducers[callee].visibility = Visibility::Private,
-                ScheduledFunctionKind::Procedure => {
-                    procedures[callee].visibility = Visibility::Private
-                }
-            }
+            let visibility = match schedule.function_kind {
+                ScheduledFunctionKind::Reducer => &mut reducers[callee].visibility,
+                ScheduledFunctionKind::Procedure => &mut procedures[callee].visibility,
+            };
+            *visibility = Visibility::Private;
         }
         // Version 9 allows a given name, under which a second schedule would not be a duplicate.
         if let Some(first) = tables[table].schedule.replace(schedule) {
-            cx.push(ValidationError::DuplicateName {
-                name: clip(&first.name),
-            });
+            let name = clip(&first.name);
+            cx.push(ValidationError::DuplicateName { name });
         }
     }
 }
 
-/// A schedule, with the positions of its table and of its function among those of its kind.
-struct Found {
-    table: usize,
-    schedule: ScheduleDef,
-    callee: usize,
-}
-
-/// The functions that schedules may call.
-struct Callees<'a> {
-    reducers: &'a [ReducerDef],
-    procedures: &'a [ProcedureDef],
-    reducers_by_name: HashMap<&'a str, usize>,
-    procedures_by_name: HashMap<&'a str, usize>,
-}
-
-struct Callee<'a> {
-    kind: ScheduledFunctionKind,
-    position: usize,
-    name: &'a str,
-    params: &'a ProductType,
-}
-
-impl<'a> Callees<'a> {
-    fn new(reducers: &'a [ReducerDef], procedures: &'a [ProcedureDef]) -> Callees<'a> {
-        Callees {
-            reducers,
-            procedures,
-            reducers_by_name: positions(reducers.iter().map(|r| r.name.as_str())),
-            procedures_by_name: positions(procedures.iter().map(|p| p.name.as_str())),
-        }
-    }
-
-    fn find(&self, resolved: &str, declared: &str) -> Option<Callee<'a>> {
-        if let Some(position) = lookup(&self.reducers_by_name, resolved, declared) {
-            let reducer = &self.reducers[position];
-            return Some(Callee {
-                kind: ScheduledFunctionKind::Reducer,
-                position,
-                name: &reducer.name,
-                params: &reducer.params,
-            });
-        }
-        let position = lookup(&self.procedures_by_name, resolved, declared)?;
-        let procedure = &self.procedures[position];
-        Some(Callee {
-            kind: ScheduledFunctionKind::Procedure,
-            position,
-            name: &procedure.name,
-            params: &procedure.params,
-        })
-    }
-}
+/// A schedule between the positions of its table and of its function among those of its kind.
+type Found = (usize, ScheduleDef, usize);
 
 /// The schedules of a level; none if their names are too long together.
 fn find_schedules(
@@ -227,10 +170,12 @@ fn find_schedules(
     rules: &NameRules,
     objects: &mut ObjectNames,
     tables: &[TableDef],
-    callees: &Callees<'_>,
+    (reducers, procedures): (&[ReducerDef], &[ProcedureDef]),
     raw: Vec<RawScheduleDefV10>,
 ) -> Option<Vec<Found>> {
     let tables_by_name = positions(tables.iter().map(|t| t.name.as_str()));
+    let reducers_by_name = positions(reducers.iter().map(|r| r.name.as_str()));
+    let procedures_by_name = positions(procedures.iter().map(|p| p.name.as_str()));
     let mut found = Vec::with_capacity(raw.len());
     for raw in raw {
         let resolved = rules.table(&raw.table_name);
@@ -251,25 +196,30 @@ fn find_schedules(
         objects.claim(cx, &name, None);
         check_schedule_columns(cx, table, raw.schedule_at_col);
         let resolved = rules.function(&raw.function_name);
-        let Some(callee) = callees.find(&resolved, &raw.function_name) else {
+        let reducer = lookup(&reducers_by_name, &resolved, &raw.function_name);
+        let procedure = || lookup(&procedures_by_name, &resolved, &raw.function_name);
+        let (callee, function_kind, function, params) = if let Some(id) = reducer {
+            let ReducerDef { name, params, .. } = &reducers[id];
+            (id, ScheduledFunctionKind::Reducer, name, params)
+        } else if let Some(id) = procedure() {
+            let ProcedureDef { name, params, .. } = &procedures[id];
+            (id, ScheduledFunctionKind::Procedure, name, params)
+        } else {
             let (table, function) = (clip(&table.name), clip(&resolved));
             cx.push(ValidationError::MissingScheduledFunction { table, function });
             continue;
         };
-        if !takes_row_of(callee.params, table) {
+        if !takes_row_of(params, table) {
             let (table, function) = (clip(&table.name), clip(&resolved));
             cx.push(ValidationError::IncorrectScheduledFunctionParams { table, function });
         }
-        found.push(Found {
-            table: position,
-            schedule: ScheduleDef {
-                name,
-                function_name: callee.name.to_owned(),
-                function_kind: callee.kind,
-                at_column: raw.schedule_at_col,
-            },
-            callee: callee.position,
-        });
+        let schedule = ScheduleDef {
+            name,
+            function_name: function.clone(),
+            function_kind,
+            at_column: raw.schedule_at_col,
+        };
+        found.push((position, schedule, callee));
     }
     Some(found)
 }

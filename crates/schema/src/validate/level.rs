@@ -6,14 +6,13 @@ use std::sync::Arc;
 use super::context::Context;
 use super::functions;
 use super::names::{NameRules, ObjectNames};
-use super::sections::Sections;
 use super::state::Level;
 use super::types::{self, TypeUses};
 use super::{http, migration, views};
 use crate::def::ModuleLevel;
 use crate::error::{clip, ValidationError};
 use crate::name::NAMESPACE_BYTES_MAX;
-use crate::raw::{RawRowLevelSecurityDef, RawSubmoduleV10};
+use crate::raw::{RawRowLevelSecurityDef, RawSubmoduleV10, Sections};
 
 /// Validates a level and everything below it. The result is complete only if no error was found.
 pub(super) fn level(
@@ -23,8 +22,7 @@ pub(super) fn level(
     is_root: bool,
 ) -> ModuleLevel {
     let has_migration = is_root && migration::is_in(&sections.reducers, &sections.tables);
-    let rules = NameRules::new(sections.policy, sections.explicit_names);
-    let rules = rules.with_migration(has_migration);
+    let rules = NameRules::new(sections.policy, sections.explicit_names, has_migration);
     let typespace = types::convert_typespace(sections.policy, &sections.typespace);
     let typespace = Arc::new(typespace);
     let mut uses = TypeUses::new(&sections.typespace, &sections.types);

@@ -19,10 +19,9 @@ mod views;
 use lightcone_types::bsatn::Decode;
 
 use self::context::Context;
-use self::sections::Sections;
 use crate::def::ModuleDef;
 use crate::error::{Error, ValidationErrors};
-use crate::raw::{RawModuleDef, RawVersion};
+use crate::raw::{RawModuleDef, RawVersion, Sections};
 
 pub(crate) use self::migration::old_name;
 pub(crate) use self::names::NameRules;

@@ -20,9 +20,9 @@ pub(crate) struct NameRules {
 }
 
 impl NameRules {
-    pub fn new(policy: CaseConversionPolicy, explicit: ExplicitNames) -> Self {
+    pub fn new(policy: CaseConversionPolicy, explicit: ExplicitNames, has_migration: bool) -> Self {
         let mut rules = NameRules {
-            has_migration: false,
+            has_migration,
             policy,
             tables: HashMap::new(),
             functions: HashMap::new(),
@@ -37,14 +37,6 @@ impl NameRules {
             names.insert(mapping.source_name, mapping.canonical_name);
         }
         rules
-    }
-
-    /// The rules of a level that may have a migration function.
-    pub fn with_migration(self, has_migration: bool) -> Self {
-        NameRules {
-            has_migration,
-            ..self
-        }
     }
 
     pub fn table(&self, source_name: &str) -> String {
@@ -67,7 +59,7 @@ impl NameRules {
         match explicit.get(source_name) {
             _ if is_fixed => source_name.to_owned(),
             Some(name) => name.clone(),
-            None => self.convert(source_name),
+            None => self.convert(source_name, case::to_snake),
         }
     }
 
@@ -77,16 +69,13 @@ impl NameRules {
     }
 
     pub fn type_name(&self, name: &str) -> String {
-        match self.policy {
-            CaseConversionPolicy::None => name.to_owned(),
-            CaseConversionPolicy::SnakeCase => case::to_pascal(name),
-        }
+        self.convert(name, case::to_pascal)
     }
 
-    fn convert(&self, name: &str) -> String {
+    fn convert(&self, name: &str, to_case: fn(&str) -> String) -> String {
         match self.policy {
             CaseConversionPolicy::None => name.to_owned(),
-            CaseConversionPolicy::SnakeCase => case::to_snake(name),
+            CaseConversionPolicy::SnakeCase => to_case(name),
         }
     }
 }

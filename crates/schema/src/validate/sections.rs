@@ -2,38 +2,18 @@
 
 use std::collections::HashMap;
 
-use lightcone_types::{AlgebraicType, Typespace};
+use lightcone_types::AlgebraicType;
 
 use super::context::Context;
 use crate::error::{clip, ValidationError};
 use crate::raw::*;
 
-/// What a level declares. Version 9 structures are brought into their version 10 shape; where the
-/// meaning differs, the validators look at [`Context::version`].
-#[derive(Default)]
-pub(super) struct Sections {
-    pub typespace: Typespace,
-    pub types: Vec<RawTypeDefV10>,
-    pub tables: Vec<RawTableDefV10>,
-    pub reducers: Vec<RawReducerDefV10>,
-    pub procedures: Vec<RawProcedureDefV10>,
-    pub views: Vec<RawViewDefV10>,
-    pub schedules: Vec<RawScheduleDefV10>,
-    pub lifecycles: Vec<RawLifeCycleReducerDefV10>,
-    pub row_level_security: Vec<RawRowLevelSecurityDef>,
-    pub policy: CaseConversionPolicy,
-    pub explicit_names: ExplicitNames,
-    pub http_handlers: Vec<RawHttpHandlerDefV10>,
-    pub http_routes: Vec<RawHttpRouteDefV10>,
-    pub view_primary_keys: Vec<RawViewPrimaryKeyDefV10>,
-    pub submodules: Vec<RawSubmoduleV10>,
-}
-
+// Version 9 structures are brought into their version 10 shape; where the meaning differs, the validators look at
+// [`Context::version`].
 impl Sections {
-    pub fn from_v10(cx: &mut Context, raw: RawModuleDefV10) -> Self {
-        use RawModuleDefV10Section as S;
+    pub(super) fn from_v10(cx: &mut Context, raw: RawModuleDefV10) -> Self {
         let mut sections = Sections::default();
-        let mut seen = [false; S::COUNT];
+        let mut seen = [false; RawModuleDefV10Section::COUNT];
         for section in raw.sections {
             let tag = usize::from(section.tag());
             if std::mem::replace(&mut seen[tag], true) {
@@ -42,28 +22,12 @@ impl Sections {
                 });
                 continue;
             }
-            match section {
-                S::Typespace(v) => sections.typespace = v,
-                S::Types(v) => sections.types = v,
-                S::Tables(v) => sections.tables = v,
-                S::Reducers(v) => sections.reducers = v,
-                S::Procedures(v) => sections.procedures = v,
-                S::Views(v) => sections.views = v,
-                S::Schedules(v) => sections.schedules = v,
-                S::LifeCycleReducers(v) => sections.lifecycles = v,
-                S::RowLevelSecurity(v) => sections.row_level_security = v,
-                S::CaseConversionPolicy(v) => sections.policy = v,
-                S::ExplicitNames(v) => sections.explicit_names = v,
-                S::HttpHandlers(v) => sections.http_handlers = v,
-                S::HttpRoutes(v) => sections.http_routes = v,
-                S::ViewPrimaryKeys(v) => sections.view_primary_keys = v,
-                S::Submodules(v) => sections.submodules = v,
-            }
+            sections.set(section);
         }
         sections
     }
 
-    pub fn from_v9(cx: &mut Context, raw: RawModuleDefV9) -> Self {
+    pub(super) fn from_v9(cx: &mut Context, raw: RawModuleDefV9) -> Self {
         let mut sections = Sections {
             typespace: raw.typespace,
             row_level_security: raw.row_level_security,

@@ -12,6 +12,7 @@ use super::state::Level;
 use super::types::type_parts;
 use crate::def::{ColumnDef, IndexDef, SequenceDef, TableDef, UniqueConstraintDef};
 use crate::error::{clip, TypeLocation, ValidationError};
+use crate::name::IDENTIFIER_BYTES_MAX;
 use crate::raw::*;
 use crate::sequence::check_usable;
 use crate::table::{column_set, IndexAlgorithm, TableKind};
@@ -25,11 +26,10 @@ impl<'a> Level<'a> {
         check_names(self.cx, &raw.source_name, &name);
         self.claim(&name, Some(&raw.source_name));
         if raw.table_type == TableKind::System {
-            self.cx
-                .push(ValidationError::SystemTable { table: clip(&name) });
-        } else if name.starts_with("st_") {
-            self.cx
-                .push(ValidationError::TableNameReserved { name: clip(&name) });
+            let table = clip(&name);
+            self.cx.push(ValidationError::SystemTable { table });
+        } else {
+            self.check_reserved(&name);
         }
         let columns = self.columns("table", &name, raw.product_type_ref)?;
 
@@ -62,6 +62,14 @@ impl<'a> Level<'a> {
             access: raw.table_access,
             is_event: raw.is_event,
         })
+    }
+
+    /// Tables of the system, which come in these names, are not for modules.
+    pub(super) fn check_reserved(&mut self, name: &str) {
+        if name.starts_with("st_") {
+            let name = clip(name);
+            self.cx.push(ValidationError::TableNameReserved { name });
+        }
     }
 
     /// The columns of a table or view, from the product its rows have.
@@ -114,11 +122,10 @@ impl<'a> Level<'a> {
             let ty = ty.unwrap_or_else(|reason| {
                 // A ref out of bounds has been reported as a bad type use.
                 if !matches!(reason, TypeError::InvalidRef(_)) {
-                    let (name, column) = (clip(name), clip(column));
                     self.cx.push(ValidationError::ColumnType {
                         entity,
-                        name,
-                        column,
+                        name: clip(name),
+                        column: clip(column),
                         reason,
                     });
                 }
@@ -182,8 +189,20 @@ impl TableValidator<'_, '_> {
             .map_or_else(|| format!("col_{column}"), |c| c.name.clone())
     }
 
-    /// `{table}_{columns joined by _}_{suffix}`; `None` once derived names pass their limit.
-    fn generated_name(&mut self, columns: &[ColId], suffix: &str) -> Option<String> {
+    fn version(&self) -> RawVersion {
+        self.level.cx.version
+    }
+
+    /// `error` gets the name of the table, for the message.
+    fn push(&mut self, error: impl FnOnce(String) -> ValidationError) {
+        self.level.cx.push(error(clip(self.name)));
+    }
+
+    /// The given name, or `{table}_{columns joined by _}_{suffix}`; `None` once derived names pass their limit.
+    fn name(&mut self, given: Option<String>, columns: &[ColId], suffix: &str) -> Option<String> {
+        if given.is_some() {
+            return given;
+        }
         let mut name = self.name.to_owned();
         for column in columns {
             if name.len() > COLUMNS_MAX && !self.level.cx.charge_name(name.len()) {
@@ -198,20 +217,16 @@ impl TableValidator<'_, '_> {
     }
 
     fn column_not_found(&mut self, def: &str, column: ColId) {
-        let (table, def) = (clip(self.name), clip(def));
-        self.level
-            .cx
-            .push(ValidationError::ColumnNotFound { table, def, column });
+        let def = clip(def);
+        self.push(|table| ValidationError::ColumnNotFound { table, def, column });
     }
 
     /// Checks the column list of an index or constraint.
     fn check_columns(&mut self, def: &str, columns: &[ColId]) -> bool {
-        let (table, def_name) = (clip(self.name), clip(def));
+        let def_name = clip(def);
         if columns.is_empty() {
-            self.level.cx.push(ValidationError::EmptyColumnList {
-                table,
-                def: def_name,
-            });
+            let def = def_name;
+            self.push(|table| ValidationError::EmptyColumnList { table, def });
             return false;
         }
         let mut seen = HashSet::new();
@@ -221,11 +236,8 @@ impl TableValidator<'_, '_> {
                 return false;
             }
             if !seen.insert(column) {
-                self.level.cx.push(ValidationError::DuplicateColumns {
-                    table,
-                    def: def_name,
-                    column,
-                });
+                let def = def_name;
+                self.push(|table| ValidationError::DuplicateColumns { table, def, column });
                 return false;
             }
         }
@@ -237,19 +249,15 @@ impl TableValidator<'_, '_> {
             [] => return None,
             [column] => *column,
             _ => {
-                self.level.cx.push(ValidationError::RepeatedPrimaryKey {
-                    table: clip(self.name),
-                });
+                self.push(|table| ValidationError::RepeatedPrimaryKey { table });
                 return None;
             }
         };
         if self.column(column).is_none() {
             self.column_not_found("primary key", column);
         } else if !unique_sets.contains(&[column][..]) {
-            let (table, column) = (clip(self.name), clip(&self.column_name(column)));
-            self.level
-                .cx
-                .push(ValidationError::MissingPrimaryKeyUniqueConstraint { table, column });
+            let column = clip(&self.column_name(column));
+            self.push(|table| ValidationError::MissingPrimaryKeyUniqueConstraint { table, column });
         }
         Some(column)
     }
@@ -259,15 +267,9 @@ impl TableValidator<'_, '_> {
         for raw in raw {
             let RawConstraintData::Unique(RawUniqueConstraintData { columns }) = raw.data;
             // Version 10 ignores a given name.
-            let name = match raw
-                .source_name
-                .filter(|_| self.level.cx.version == RawVersion::V9)
-            {
-                Some(name) => name,
-                None => match self.generated_name(&columns, "key") {
-                    Some(name) => name,
-                    None => return constraints,
-                },
+            let given = raw.source_name.filter(|_| self.version() == RawVersion::V9);
+            let Some(name) = self.name(given, &columns, "key") else {
+                return constraints;
             };
             check_given_name(self.level.cx, &name);
             self.level.claim(&name, None);
@@ -290,23 +292,16 @@ impl TableValidator<'_, '_> {
         let mut indexes = Vec::with_capacity(raw.len());
         for (position, raw) in raw.into_iter().enumerate() {
             let suffix = format!("idx_{}", raw.algorithm.suffix());
-            let given = match (self.level.cx.version, &raw.source_name) {
+            let given = match (self.version(), &raw.source_name) {
                 (RawVersion::V9, name) => name.clone(),
                 (RawVersion::V10, Some(source_name)) => self.level.rules.index(source_name),
                 (RawVersion::V10, None) => {
-                    let table = clip(self.name);
-                    self.level
-                        .cx
-                        .push(ValidationError::IndexWithoutSourceName { table, position });
+                    self.push(|table| ValidationError::IndexWithoutSourceName { table, position });
                     continue;
                 }
             };
-            let name = match given {
-                Some(name) => name,
-                None => match self.generated_name(raw.algorithm.columns(), &suffix) {
-                    Some(name) => name,
-                    None => return indexes,
-                },
+            let Some(name) = self.name(given, raw.algorithm.columns(), &suffix) else {
+                return indexes;
             };
             let source_name = raw.source_name.unwrap_or_else(|| name.clone());
             check_given_name(self.level.cx, &source_name);
@@ -314,13 +309,11 @@ impl TableValidator<'_, '_> {
             if !self.check_columns(&name, raw.algorithm.columns()) {
                 continue;
             }
-            // Generated names may be longer than a name that someone gives.
-            if self.level.cx.version == RawVersion::V10
-                && name.len() <= crate::name::IDENTIFIER_BYTES_MAX
-            {
-                self.level.cx.check_identifier(&name);
-            } else if self.level.cx.version == RawVersion::V9 {
-                check_given_name(self.level.cx, &name);
+            match self.version() {
+                // Generated names may be longer than a name that someone gives.
+                RawVersion::V10 if name.len() > IDENTIFIER_BYTES_MAX => {}
+                RawVersion::V10 => self.level.cx.check_identifier(&name),
+                RawVersion::V9 => check_given_name(self.level.cx, &name),
             }
             if let IndexAlgorithm::Direct(column) = raw.algorithm {
                 self.check_direct(&name, row_type, column);
@@ -344,20 +337,13 @@ impl TableValidator<'_, '_> {
     /// The column of a direct index is a small unsigned integer or an enum without data, which may
     /// stand behind one ref.
     fn check_direct(&mut self, index: &str, row_type: TypeRef, column: ColId) {
-        let row = self
-            .level
-            .converted
-            .get(row_type)
-            .and_then(AlgebraicType::as_product);
+        let types = self.level.converted;
+        let row = types.get(row_type).and_then(AlgebraicType::as_product);
         let Some(element) = row.and_then(|row| row.elements.get(column.index())) else {
             return;
         };
         let ty = match &element.algebraic_type {
-            AlgebraicType::Ref(target) => self
-                .level
-                .converted
-                .get(*target)
-                .filter(|ty| ty.as_sum().is_some()),
+            AlgebraicType::Ref(target) => types.get(*target).filter(|ty| ty.as_sum().is_some()),
             ty => Some(ty),
         };
         let good = ty.is_some_and(|ty| {
@@ -377,16 +363,16 @@ impl TableValidator<'_, '_> {
         constraints: &[UniqueConstraintDef],
         indexes: &[IndexDef],
     ) {
-        let indexed: HashSet<Vec<ColId>> =
-            indexes.iter().map(|i| i.algorithm.column_set()).collect();
-        for constraint in constraints {
-            if !indexed.contains(&constraint.columns) {
-                self.level
-                    .cx
-                    .push(ValidationError::UniqueConstraintWithoutIndex {
-                        constraint: clip(&constraint.name),
-                        columns: constraint.columns.iter().copied().collect(),
-                    });
+        let sets = indexes.iter().map(|index| index.algorithm.column_set());
+        let indexed: HashSet<Vec<ColId>> = sets.collect();
+        for unique in constraints {
+            if !indexed.contains(&unique.columns) {
+                let (constraint, columns) = (clip(&unique.name), unique.columns.iter().copied());
+                let columns = columns.collect();
+                self.push(|_| ValidationError::UniqueConstraintWithoutIndex {
+                    constraint,
+                    columns,
+                });
             }
         }
     }
@@ -395,12 +381,8 @@ impl TableValidator<'_, '_> {
         let mut sequenced = HashSet::new();
         let mut sequences = Vec::with_capacity(raw.len());
         for raw in raw {
-            let name = match raw.source_name {
-                Some(name) => name,
-                None => match self.generated_name(&[raw.column], "seq") {
-                    Some(name) => name,
-                    None => return sequences,
-                },
+            let Some(name) = self.name(raw.source_name, &[raw.column], "seq") else {
+                return sequences;
             };
             check_given_name(self.level.cx, &name);
             self.level.claim(&name, None);
@@ -408,25 +390,19 @@ impl TableValidator<'_, '_> {
                 self.column_not_found(&name, raw.column);
                 continue;
             };
-            let (table, column_name) = (clip(self.name), clip(&column.name));
-            if !column.ty.is_integer() {
-                let (sequence, ty) = (clip(&name), clip(&column.ty.type_name()));
-                let column = column_name.clone();
-                let table = table.clone();
-                self.level
-                    .cx
-                    .push(ValidationError::InvalidSequenceColumnType {
-                        sequence,
-                        table,
-                        column,
-                        ty,
-                    });
+            let (is_integer, ty) = (column.ty.is_integer(), clip(&column.ty.type_name()));
+            let column = clip(&column.name);
+            if !is_integer {
+                let (sequence, column) = (clip(&name), column.clone());
+                self.push(|table| ValidationError::InvalidSequenceColumnType {
+                    sequence,
+                    table,
+                    column,
+                    ty,
+                });
             }
             if !sequenced.insert(raw.column) {
-                self.level.cx.push(ValidationError::OneAutoInc {
-                    table,
-                    column: column_name,
-                });
+                self.push(|table| ValidationError::OneAutoInc { table, column });
             }
             let def = SequenceDef {
                 name,
@@ -455,22 +431,18 @@ impl TableValidator<'_, '_> {
                 // Bytes behind the value are ignored.
                 Ok(()) => defaults.push((raw.col_id, raw.value[..reader.position()].to_vec())),
                 Err(reason) => {
-                    let (table, column) = (clip(self.name), clip(&column.name));
-                    self.level
-                        .cx
-                        .push(ValidationError::ColumnDefaultValueMalformed {
-                            table,
-                            column,
-                            reason,
-                        });
+                    let column = clip(&column.name);
+                    self.push(|table| ValidationError::ColumnDefaultValueMalformed {
+                        table,
+                        column,
+                        reason,
+                    });
                 }
             }
             // In version 10 the last entry counts.
-            if !seen.insert(raw.col_id) && self.level.cx.version == RawVersion::V9 {
-                let (table, column) = (clip(self.name), raw.col_id);
-                self.level
-                    .cx
-                    .push(ValidationError::MultipleColumnDefaultValues { table, column });
+            if !seen.insert(raw.col_id) && self.version() == RawVersion::V9 {
+                let column = raw.col_id;
+                self.push(|table| ValidationError::MultipleColumnDefaultValues { table, column });
             }
         }
         defaults

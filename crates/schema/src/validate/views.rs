@@ -35,10 +35,7 @@ impl Level<'_> {
         let name = self.function("view", &raw.source_name, &raw.params);
         // A view is stored in a table of its name.
         self.claim(&name, None);
-        if name.starts_with("st_") {
-            let name = clip(&name);
-            self.cx.push(ValidationError::TableNameReserved { name });
-        }
+        self.check_reserved(&name);
         let Some((row_type, is_query)) = row_type(&raw.return_type) else {
             let (view, ty) = (clip(&name), clip(&raw.return_type.type_name()));
             self.cx

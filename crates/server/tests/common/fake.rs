@@ -14,7 +14,8 @@ use lightcone_database::Engines;
 use lightcone_host::{
     Counted, HandlerResponse, HostEnv, HostError, HttpHeader, HttpMethod, HttpRequest,
     HttpResponse, HttpVersion, InstanceOptions, LoadedModule, ModuleEngine, ModuleInstance,
-    OpenTransaction, ProcedureOutcome, ReducerCall, ReducerOutcome, Transactions,
+    OpenTransaction, ProcedureCall, ProcedureOutcome, ProcedureResult, ReducerCall, ReducerOutcome,
+    Transactions,
 };
 use lightcone_schema::raw::{
     FunctionVisibility, MethodOrAny, RawColumnDefaultValueV10, RawConstraintData,
@@ -90,23 +91,18 @@ impl LoadedModule for FakeModule {
 }
 
 impl ModuleInstance for FakeInstance {
+    /// Procedures do nothing. The handler `show` answers with what it got, `answer` with the response that the request's body is, in
+    /// lines: status, headers.
     fn call_procedure(
         &mut self,
         _: &mut dyn Transactions,
-        call: &ReducerCall<'_>,
+        ProcedureCall { call, body }: &ProcedureCall<'_>,
     ) -> ProcedureOutcome {
-        ProcedureOutcome::Failed {
-            message: format!("{} does nothing", call.name),
-        }
-    }
-
-    /// `show` answers with what it got, `answer` with the response that the request's body is, in lines: status, headers.
-    fn call_http_handler(
-        &mut self,
-        _: &mut dyn Transactions,
-        call: &ReducerCall<'_>,
-        body: &[u8],
-    ) -> ProcedureOutcome<HandlerResponse> {
+        let Some(body) = body else {
+            return ProcedureOutcome::Failed {
+                message: format!("{} does nothing", call.name),
+            };
+        };
         let request = HttpRequest::from_slice(call.args).expect("a request");
         let text = String::from_utf8_lossy(body).into_owned();
         let mut lines = text.lines();
@@ -149,7 +145,7 @@ impl ModuleInstance for FakeInstance {
         }
         .to_vec();
         let (head, body) = (Counted::constant(head), Counted::constant(body));
-        ProcedureOutcome::Returned(HandlerResponse { head, body })
+        ProcedureOutcome::Returned(ProcedureResult::Response(HandlerResponse { head, body }))
     }
 
     fn call_reducer(

@@ -64,17 +64,11 @@ impl Shared {
     }
 
     fn check_room(&self, path: &Path) -> io::Result<()> {
-        match self.faults().full_in {
-            Some(name) if is_below(path, name) => Err(io::Error::from_raw_os_error(ENOSPC)),
-            _ => Ok(()),
-        }
+        check(path, self.faults().full_in, ENOSPC)
     }
 
     fn check_sound(&self, path: &Path) -> io::Result<()> {
-        match self.faults().broken_in {
-            Some(name) if is_below(path, name) => Err(io::Error::from_raw_os_error(EIO)),
-            _ => Ok(()),
-        }
+        check(path, self.faults().broken_in, EIO)
     }
 
     fn wait_if_held(&self, path: &Path) {
@@ -84,6 +78,14 @@ impl Shared {
             self.changed.notify_all();
             faults = self.changed.wait(faults).expect("no panic under the lock");
         }
+    }
+}
+
+/// Fails below this name, if there is one.
+fn check(path: &Path, name: Option<&str>, error: i32) -> io::Result<()> {
+    match name.is_some_and(|name| is_below(path, name)) {
+        true => Err(io::Error::from_raw_os_error(error)),
+        false => Ok(()),
     }
 }
 

@@ -68,6 +68,7 @@ pub struct Counts {
     pub opens: u64,
 }
 
+#[derive(Default)]
 struct State {
     contents: HashMap<u64, Contents>,
     names: Names,
@@ -90,14 +91,9 @@ impl SimStorage {
         let mut random = seed;
         let page_bytes = [512, 4096][below(&mut random, 2) as usize];
         SimStorage(Arc::new(Mutex::new(State {
-            contents: HashMap::new(),
-            names: Names::default(),
-            locks: HashSet::new(),
-            next_id: 0,
             page_bytes,
             random,
-            faults: Faults::default(),
-            counts: Counts::default(),
+            ..State::default()
         })))
     }
 
@@ -130,12 +126,10 @@ impl SimStorage {
         SimStorage(Arc::new(Mutex::new(State {
             contents,
             names: Names::stored(tree),
-            locks: HashSet::new(),
             next_id: state.next_id,
             page_bytes: state.page_bytes,
             random,
-            faults: Faults::default(),
-            counts: Counts::default(),
+            ..State::default()
         })))
     }
 

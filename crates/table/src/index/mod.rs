@@ -19,7 +19,7 @@ use lightcone_schema::IndexAlgorithm;
 use self::direct::Direct;
 use self::reader::{Key, KeyReader, WideKey};
 use self::tree::Tree;
-use self::unique_hash::UniqueHash;
+use self::unique_hash::{Keys, UniqueHash};
 use crate::error::Error;
 use crate::key::KeyRange;
 use crate::layout::RowLayout;
@@ -155,8 +155,8 @@ impl Index {
         if !self.ordered {
             return Err(Error::NotOrdered);
         }
-        let reader = &self.reader;
-        reader.range(range.prefix, range.prefix_columns, range.start, range.end)
+        let prefix = (range.prefix, range.prefix_columns);
+        self.reader.range(prefix, range.start, range.end)
     }
 
     /// The length of the point at the start of `bytes`.
@@ -178,7 +178,7 @@ impl Index {
         let reader = &self.reader;
         inside!(&mut self.structure,
             tree tree => tree.insert(reader.of_row(layout, row), id),
-            hash hash => hash.insert(reader, rows, layout, id),
+            hash hash => hash.insert(Keys { reader, rows, layout }, id),
             direct direct => direct.set(reader.of_row::<u64>(layout, row), Some(id)));
     }
 
@@ -195,7 +195,7 @@ impl Index {
         let reader = &self.reader;
         inside!(&mut self.structure,
             tree tree => tree.remove(reader.of_row(layout, row), id),
-            hash hash => hash.remove(reader, layout, row, id),
+            hash hash => hash.remove(Keys { reader, rows, layout }, id),
             direct direct => direct.set(reader.of_row::<u64>(layout, row), None));
     }
 
@@ -229,7 +229,7 @@ impl Index {
         let reader = &self.reader;
         inside!(&self.structure,
             tree tree => tree.find(reader.of_row(layout, row)),
-            hash hash => hash.find_row(reader, rows, layout, row),
+            hash hash => hash.find_row(Keys { reader, rows, layout }, row),
             direct direct => direct.get(reader.of_row::<u64>(layout, row)))
     }
 
@@ -271,7 +271,7 @@ impl Index {
         let reader = &self.reader;
         Ok(inside!(&self.structure,
             tree tree => tree.find(reader.of_point(layout, point)?),
-            hash hash => hash.find_point(reader, rows, layout, point)?,
+            hash hash => hash.find_point(Keys { reader, rows, layout }, point)?,
             direct direct => direct.get(reader.of_point::<u64>(layout, point)?)))
     }
 
@@ -329,12 +329,9 @@ impl Index {
         after: Option<RowId>,
         visit: impl FnMut(RowId) -> bool,
     ) -> Result<(), Error> {
-        if !self.ordered {
-            return Err(Error::NotOrdered);
-        }
         let reader = &self.reader;
-        let range = reader.range(range.prefix, range.prefix_columns, range.start, range.end)?;
-        if range.end.as_ref().is_some_and(|end| *end <= range.start) {
+        let range = self.key_range(range)?;
+        if range.is_empty() {
             return Ok(());
         }
         let size = reader.fixed_bytes.unwrap_or(0);
@@ -346,14 +343,10 @@ impl Index {
         },
         hash _hash => unreachable!("hash indexes have no order"),
         direct direct => {
+            let (first, last) = direct_bounds(&range, size);
             let first = match after {
                 Some((_, row)) => reader.of_row::<u64>(layout, row).checked_add(1),
-                None => Some(u64::from_bytes(&range.start, size)),
-            };
-            // Byte strings that differ may still be one integer: then the range is empty.
-            let last = match &range.end {
-                Some(end) => u64::from_bytes(end, size).checked_sub(1),
-                None => Some(u64::MAX),
+                None => Some(first),
             };
             if let (Some(first), Some(last)) = (first, last) {
                 direct.walk_range(first, last, visit);
@@ -369,7 +362,7 @@ impl Index {
         mut visit: impl FnMut(RowId) -> bool,
     ) -> Result<(), Error> {
         let range = self.key_range(range)?;
-        if range.end.as_ref().is_some_and(|end| *end <= range.start) {
+        if range.is_empty() {
             return Ok(());
         }
         let size = self.reader.fixed_bytes.unwrap_or(0);
@@ -377,12 +370,7 @@ impl Index {
         tree tree => tree_range_back(tree, &range, size, visit),
         hash _hash => unreachable!("hash indexes have no order"),
         direct direct => {
-            let first = u64::from_bytes(&range.start, size);
-            let last = match &range.end {
-                Some(end) => u64::from_bytes(end, size).checked_sub(1),
-                None => Some(u64::MAX),
-            };
-            if let Some(last) = last {
+            if let (first, Some(last)) = direct_bounds(&range, size) {
                 direct.walk_range_back(first, last, &mut visit);
             }
         });
@@ -444,6 +432,15 @@ impl Index {
                 hash hash => hash.heap_bytes(),
                 direct direct => direct.heap_bytes())
     }
+}
+
+/// The first and the last key of a range; none as the last: it is empty. Byte strings that differ may still be one integer.
+fn direct_bounds(range: &KeyRange, size: usize) -> (u64, Option<u64>) {
+    let last = match &range.end {
+        Some(end) => u64::from_bytes(end, size).checked_sub(1),
+        None => Some(u64::MAX),
+    };
+    (u64::from_bytes(&range.start, size), last)
 }
 
 fn tree_point<K: Key>(

@@ -133,17 +133,12 @@ fn bytes_max(ty: &AlgebraicType) -> Option<usize> {
     use AlgebraicType as T;
     match ty {
         T::String | T::Array(_) | T::Ref(_) => None,
-        T::Product(product) => product
-            .elements
-            .iter()
-            .map(|e| bytes_max(&e.algebraic_type))
-            .sum(),
-        T::Sum(sum) => {
-            let mut largest = 0;
-            for variant in &sum.variants {
-                largest = largest.max(bytes_max(&variant.algebraic_type)?);
-            }
-            Some(1 + largest)
+        T::Product(_) => ty.parts().map(|(_, part)| bytes_max(part)).sum(),
+        T::Sum(_) => {
+            let largest = ty.parts().try_fold(0, |largest: usize, (_, part)| {
+                Some(largest.max(bytes_max(part)?))
+            });
+            Some(1 + largest?)
         }
         scalar => lightcone_types::bsatn::fixed_size(scalar),
     }
@@ -154,12 +149,7 @@ fn holds_float(ty: &AlgebraicType) -> bool {
     match ty {
         T::F32 | T::F64 => true,
         T::Array(element) => holds_float(element),
-        T::Product(product) => product
-            .elements
-            .iter()
-            .any(|e| holds_float(&e.algebraic_type)),
-        T::Sum(sum) => sum.variants.iter().any(|v| holds_float(&v.algebraic_type)),
-        _ => false,
+        _ => ty.parts().any(|(_, part)| holds_float(part)),
     }
 }
 
@@ -308,8 +298,7 @@ impl KeyReader {
     /// The interval of keys that a range scan (03 §8.3) selects, and whether it is a point.
     pub fn range(
         &self,
-        prefix: &[u8],
-        prefix_columns: usize,
+        (prefix, prefix_columns): (&[u8], usize),
         start: &[u8],
         end: &[u8],
     ) -> Result<KeyRange, Error> {
@@ -359,8 +348,5 @@ fn missing_bound() -> DecodeError {
 }
 
 fn invalid_bound(tag: u8) -> Error {
-    Error::Decode(DecodeError::InvalidTag {
-        tag,
-        sum_name: None,
-    })
+    DecodeError::unknown_tag(tag).into()
 }

@@ -4,6 +4,7 @@
 //! write to it looks at its reference count, copies the node if it must, and gives it the new epoch. A node is never newer than
 //! the one above it, as it is only reached through that one; so a node of the tree's own epoch is the tree's alone.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use arrayvec::ArrayVec;
@@ -91,48 +92,31 @@ struct TreeEpoch(u64);
 
 #[derive(Clone)]
 enum Node<K> {
-    Leaf(Arc<Leaf<K>>),
-    Inner(Arc<Inner<K>>),
+    Leaf(Arc<Shared<Entries<K>>>),
+    Inner(Arc<Shared<Inner<K>>>),
 }
 
+/// What a node holds, with an epoch, which tells whether a frozen copy may hold it too.
 #[derive(Clone)]
-struct Leaf<K> {
+struct Shared<T> {
     epoch: TreeEpoch,
-    entries: Entries<K>,
+    content: T,
+}
+
+impl<T> Deref for Shared<T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.content
+    }
 }
 
 #[derive(Clone)]
 struct Inner<K> {
-    epoch: TreeEpoch,
     /// One less than children. All entries of the child before a key are less than it, none of the child behind it is.
     keys: Entries<K>,
     children: ArrayVec<Node<K>, NODE_MAX>,
-}
-
-/// A thing with an epoch, which tells whether it may be shared.
-trait Shared: Clone {
-    fn epoch_mut(&mut self) -> &mut TreeEpoch;
-    fn epoch(&self) -> TreeEpoch;
-}
-
-impl<K: Clone> Shared for Leaf<K> {
-    fn epoch_mut(&mut self) -> &mut TreeEpoch {
-        &mut self.epoch
-    }
-    #[inline]
-    fn epoch(&self) -> TreeEpoch {
-        self.epoch
-    }
-}
-
-impl<K: Clone> Shared for Inner<K> {
-    fn epoch_mut(&mut self) -> &mut TreeEpoch {
-        &mut self.epoch
-    }
-    #[inline]
-    fn epoch(&self) -> TreeEpoch {
-        self.epoch
-    }
 }
 
 /// Counters of the tree beside its nodes.
@@ -146,26 +130,27 @@ struct Account {
 }
 
 impl Account {
-    /// The node for writing, copied first if a frozen copy still holds it.
+    /// What is in a node, for writing, copied first if a frozen copy still holds it.
     #[inline]
-    fn exclusive<'n, N: Shared>(&mut self, node: &'n mut Arc<N>) -> &'n mut N {
-        if node.epoch() != self.epoch {
+    fn exclusive<'n, T: Clone>(&mut self, node: &'n mut Arc<Shared<T>>) -> &'n mut T {
+        if node.epoch != self.epoch {
             self.make_exclusive(node);
         }
         debug_assert_eq!(Arc::strong_count(node), 1);
         // SAFETY: a node of the tree's own epoch was made or copied since the tree was last frozen, and reference counts are
         // raised by freezing (of the root) and by copying the node above, which is of another epoch then; so this `Arc` is the
         // only one, and it is borrowed.
-        unsafe { &mut *Arc::as_ptr(node).cast_mut() }
+        let node = unsafe { &mut *Arc::as_ptr(node).cast_mut() };
+        &mut node.content
     }
 
     #[cold]
-    fn make_exclusive<N: Shared>(&mut self, node: &mut Arc<N>) {
-        let bytes = size_of::<N>() as u64;
+    fn make_exclusive<T: Clone>(&mut self, node: &mut Arc<Shared<T>>) {
+        let bytes = size_of::<Shared<T>>() as u64;
         if Arc::get_mut(node).is_none() {
             self.released_bytes += bytes;
         }
-        *Arc::make_mut(node).epoch_mut() = self.epoch;
+        Arc::make_mut(node).epoch = self.epoch;
     }
 }
 
@@ -196,19 +181,17 @@ impl<K: Key> Default for Tree<K> {
 impl Account {
     fn leaf<K>(&mut self, entries: Entries<K>) -> Node<K> {
         self.leaves += 1;
-        Node::Leaf(Arc::new(Leaf {
-            epoch: self.epoch,
-            entries,
-        }))
+        Node::Leaf(self.shared(entries))
     }
 
     fn inner<K>(&mut self, keys: Entries<K>, children: ArrayVec<Node<K>, NODE_MAX>) -> Node<K> {
         self.inners += 1;
-        Node::Inner(Arc::new(Inner {
-            epoch: self.epoch,
-            keys,
-            children,
-        }))
+        Node::Inner(self.shared(Inner { keys, children }))
+    }
+
+    fn shared<T>(&self, content: T) -> Arc<Shared<T>> {
+        let epoch = self.epoch;
+        Arc::new(Shared { epoch, content })
     }
 }
 
@@ -228,7 +211,7 @@ impl<K: Key> Inner<K> {
 impl<K: Key> Node<K> {
     fn len(&self) -> usize {
         match self {
-            Node::Leaf(leaf) => leaf.entries.len(),
+            Node::Leaf(leaf) => leaf.len(),
             Node::Inner(inner) => inner.children.len(),
         }
     }
@@ -236,7 +219,7 @@ impl<K: Key> Node<K> {
     /// Adds an entry. If the node has to be divided, gives what comes behind it, and the first entry that belongs there.
     fn insert(&mut self, entry: Entry<K>, account: &mut Account) -> Option<(Entry<K>, Node<K>)> {
         match self {
-            Node::Leaf(leaf) => account.exclusive(leaf).insert(entry, account),
+            Node::Leaf(leaf) => account.exclusive(leaf).insert_entry(entry, account),
             Node::Inner(inner) => account.exclusive(inner).insert(entry, account),
         }
     }
@@ -245,11 +228,11 @@ impl<K: Key> Node<K> {
     fn remove(&mut self, entry: &Entry<K>, account: &mut Account) -> bool {
         match self {
             Node::Leaf(leaf) => {
-                let at = leaf.entries.position((&entry.0, entry.1), false);
-                if leaf.entries.get(at).as_ref() != Some(entry) {
+                let at = leaf.position((&entry.0, entry.1), false);
+                if leaf.get(at).as_ref() != Some(entry) {
                     return false;
                 }
-                account.exclusive(leaf).entries.remove(at);
+                account.exclusive(leaf).remove(at);
                 true
             }
             Node::Inner(inner) => {
@@ -269,8 +252,7 @@ impl<K: Key> Node<K> {
         match (self, behind) {
             (Node::Leaf(leaf), Node::Leaf(behind)) => {
                 account.leaves -= 1;
-                let leaf = account.exclusive(leaf);
-                leaf.entries.extend(&behind.entries);
+                account.exclusive(leaf).extend(&behind);
             }
             (Node::Inner(inner), Node::Inner(behind)) => {
                 account.inners -= 1;
@@ -286,8 +268,7 @@ impl<K: Key> Node<K> {
     /// Calls `visit` with all entries from `start` on, or with all, until it returns false. False if it did.
     fn walk(&self, start: Option<&Entry<K>>, visit: &mut impl FnMut(&K, RowId) -> bool) -> bool {
         match self {
-            Node::Leaf(leaf) => {
-                let entries = &leaf.entries;
+            Node::Leaf(entries) => {
                 let from = start.map_or(0, |(key, row)| entries.position((key, *row), false));
                 let (keys, rows) = (&entries.keys[from..], &entries.rows[from..]);
                 keys.iter().zip(rows).all(|(key, row)| visit(key, *row))
@@ -307,8 +288,7 @@ impl<K: Key> Node<K> {
     /// Calls `visit` with all entries before `end`, or with all, the last one first, until it returns false. False if it did.
     fn walk_back(&self, end: Option<&Entry<K>>, visit: &mut impl FnMut(&K, RowId) -> bool) -> bool {
         match self {
-            Node::Leaf(leaf) => {
-                let entries = &leaf.entries;
+            Node::Leaf(entries) => {
                 let to = end.map_or(entries.len(), |(key, row)| {
                     entries.position((key, *row), false)
                 });
@@ -327,23 +307,28 @@ impl<K: Key> Node<K> {
     }
 }
 
-impl<K: Key> Leaf<K> {
-    fn insert(&mut self, entry: Entry<K>, account: &mut Account) -> Option<(Entry<K>, Node<K>)> {
-        let at = self.entries.position((&entry.0, entry.1), false);
-        account.is_known = self.entries.rows.get(at) == Some(&entry.1)
-            && self.entries.keys.get(at) == Some(&entry.0);
+impl<K: Key> Entries<K> {
+    /// As [`Node::insert`].
+    fn insert_entry(
+        &mut self,
+        entry: Entry<K>,
+        account: &mut Account,
+    ) -> Option<(Entry<K>, Node<K>)> {
+        let at = self.position((&entry.0, entry.1), false);
+        account.is_known =
+            self.rows.get(at) == Some(&entry.1) && self.keys.get(at) == Some(&entry.0);
         if account.is_known {
             return None;
         }
-        if self.entries.len() < NODE_MAX {
-            self.entries.insert(at, entry);
+        if self.len() < NODE_MAX {
+            self.insert(at, entry);
             return None;
         }
         // Keys that grow leave full leaves behind.
         let middle = if at == NODE_MAX { at } else { NODE_MAX / 2 };
-        let mut behind = self.entries.split_off(middle);
+        let mut behind = self.split_off(middle);
         match at < middle {
-            true => self.entries.insert(at, entry),
+            true => self.insert(at, entry),
             false => behind.insert(at - middle, entry),
         }
         let first = behind
@@ -427,10 +412,7 @@ impl<K: Key> Tree<K> {
         // The root has a place of its own below the new one.
         let before = std::mem::replace(
             &mut self.root,
-            Node::Leaf(Arc::new(Leaf {
-                epoch: self.account.epoch,
-                entries: Entries::default(),
-            })),
+            Node::Leaf(self.account.shared(Entries::default())),
         );
         children.extend([before, behind]);
         self.root = self.account.inner(Entries::of(key), children);
@@ -468,13 +450,13 @@ impl<K: Key> Tree<K> {
                 }
             }
         };
-        let at = K::count_less(&leaf.entries.keys, &key);
-        let (leaf, at) = match at < leaf.entries.len() {
-            true => (&**leaf, at),
+        let at = K::count_less(&leaf.keys, &key);
+        let (leaf, at) = match at < leaf.len() {
+            true => (&***leaf, at),
             false => (behind?.first_leaf(), 0),
         };
-        let found = leaf.entries.keys.get(at)?;
-        (*found == key).then(|| leaf.entries.rows[at])
+        let found = leaf.keys.get(at)?;
+        (*found == key).then(|| leaf.rows[at])
     }
 
     /// Calls `visit` with all entries from `start` on, or with all, in order, until it returns false.
@@ -516,12 +498,13 @@ impl<K: Key> Tree<K> {
 
     /// Bytes of nodes; what keys have on the heap is not in it.
     pub fn heap_bytes(&self) -> usize {
-        self.account.leaves * size_of::<Leaf<K>>() + self.account.inners * size_of::<Inner<K>>()
+        self.account.leaves * size_of::<Shared<Entries<K>>>()
+            + self.account.inners * size_of::<Shared<Inner<K>>>()
     }
 }
 
 impl<K: Key> Node<K> {
-    fn first_leaf(&self) -> &Leaf<K> {
+    fn first_leaf(&self) -> &Entries<K> {
         let mut node = self;
         loop {
             match node {
@@ -579,8 +562,7 @@ mod tests {
     /// Order, separators, depth and sizes are as they must be.
     fn check_node(node: &Node<u64>, from: Option<&Entry<u64>>, to: Option<&Entry<u64>>) -> usize {
         match node {
-            Node::Leaf(leaf) => {
-                let entries = &leaf.entries;
+            Node::Leaf(entries) => {
                 let entries: Vec<_> = (0..).map_while(|at| entries.get(at)).collect();
                 assert!(entries.windows(2).all(|pair| pair[0] < pair[1]));
                 assert!(from.is_none_or(|from| entries.iter().all(|entry| from <= entry)));

@@ -9,6 +9,14 @@ use crate::row_id::RowId;
 use crate::rows::RowStore;
 use crate::seed::Seed;
 
+/// Where the keys of an index are.
+#[derive(Clone, Copy)]
+pub(super) struct Keys<'k> {
+    pub reader: &'k KeyReader,
+    pub rows: &'k RowStore,
+    pub layout: &'k RowLayout,
+}
+
 /// Row ids by the hash of their key.
 #[derive(Default)]
 pub(super) struct UniqueHash {
@@ -16,103 +24,84 @@ pub(super) struct UniqueHash {
     seed: Seed,
 }
 
-fn hash_row(seed: &Seed, reader: &KeyReader, layout: &RowLayout, row: &[u8]) -> u64 {
-    if let Some(column) = reader.integer {
-        return seed.hash_integer(column.load(&row[column.start..]));
-    }
-    if reader.bitwise {
-        return seed.hash_parts(
-            reader
-                .columns
-                .iter()
-                .map(|&column| layout.column(row, column)),
-        );
-    }
-    reader.with_row_bytes(layout, row, |key| seed.hash_bytes(key))
-}
-
 impl UniqueHash {
-    pub fn insert(&mut self, reader: &KeyReader, rows: &RowStore, layout: &RowLayout, id: RowId) {
-        let hash = hash_row(&self.seed, reader, layout, rows.get(id));
-        self.ids.insert(hash, id);
+    fn hash_row(&self, keys: Keys<'_>, row: &[u8]) -> u64 {
+        let (reader, seed) = (keys.reader, &self.seed);
+        if let Some(column) = reader.integer {
+            return seed.hash_integer(column.load(&row[column.start..]));
+        }
+        if reader.bitwise {
+            let columns = reader.columns.iter();
+            return seed.hash_parts(columns.map(|&column| keys.layout.column(row, column)));
+        }
+        reader.with_row_bytes(keys.layout, row, |key| seed.hash_bytes(key))
     }
 
-    pub fn remove(&mut self, reader: &KeyReader, layout: &RowLayout, row: &[u8], id: RowId) {
-        let hash = hash_row(&self.seed, reader, layout, row);
-        self.ids.remove(hash, id);
+    pub fn insert(&mut self, keys: Keys<'_>, id: RowId) {
+        self.ids.insert(self.hash_row(keys, keys.rows.get(id)), id);
+    }
+
+    pub fn remove(&mut self, keys: Keys<'_>, id: RowId) {
+        self.ids.remove(self.hash_row(keys, keys.rows.get(id)), id);
     }
 
     #[inline]
-    fn find_integer(&self, column: IntegerColumn, rows: &RowStore, key: u64) -> Option<RowId> {
+    fn find_integer(&self, keys: Keys<'_>, column: IntegerColumn, key: u64) -> Option<RowId> {
         let hash = self.seed.hash_integer(key);
-        let same = |id: RowId| column.load(&rows.get(id)[column.start..]) == key;
+        let same = |id: RowId| column.load(&keys.rows.get(id)[column.start..]) == key;
         self.ids.find(hash, same)
     }
 
-    fn find_key(
-        &self,
-        reader: &KeyReader,
-        rows: &RowStore,
-        layout: &RowLayout,
-        key: &[u8],
-    ) -> Option<RowId> {
+    fn find_key(&self, keys: Keys<'_>, key: &[u8]) -> Option<RowId> {
+        let Keys {
+            reader,
+            rows,
+            layout,
+        } = keys;
         let same = |id: RowId| reader.with_row_bytes(layout, rows.get(id), |other| other == key);
         self.ids.find(self.seed.hash_bytes(key), same)
     }
 
     #[inline]
-    pub fn find_row(
-        &self,
-        reader: &KeyReader,
-        rows: &RowStore,
-        layout: &RowLayout,
-        row: &[u8],
-    ) -> Option<RowId> {
+    pub fn find_row(&self, keys: Keys<'_>, row: &[u8]) -> Option<RowId> {
+        let Keys {
+            reader,
+            rows,
+            layout,
+        } = keys;
         if let Some(column) = reader.integer {
-            return self.find_integer(column, rows, column.load(&row[column.start..]));
+            return self.find_integer(keys, column, column.load(&row[column.start..]));
         }
         if reader.bitwise {
-            let hash = hash_row(&self.seed, reader, layout, row);
             let same = |id: RowId| {
-                let other = rows.get(id);
-                reader
-                    .columns
-                    .iter()
-                    .all(|&column| layout.column(other, column) == layout.column(row, column))
+                let (other, mut columns) = (rows.get(id), reader.columns.iter());
+                columns.all(|&column| layout.column(other, column) == layout.column(row, column))
             };
-            return self.ids.find(hash, same);
+            return self.ids.find(self.hash_row(keys, row), same);
         }
-        reader.with_row_bytes(layout, row, |key| self.find_key(reader, rows, layout, key))
+        reader.with_row_bytes(layout, row, |key| self.find_key(keys, key))
     }
 
     #[inline]
-    pub fn find_point(
-        &self,
-        reader: &KeyReader,
-        rows: &RowStore,
-        layout: &RowLayout,
-        point: &[u8],
-    ) -> Result<Option<RowId>, DecodeError> {
+    pub fn find_point(&self, keys: Keys<'_>, point: &[u8]) -> Result<Option<RowId>, DecodeError> {
+        let reader = keys.reader;
         if let Some(column) = reader.integer {
             if point.len() >= column.bytes {
-                return Ok(self.find_integer(column, rows, column.load(point)));
+                return Ok(self.find_integer(keys, column, column.load(point)));
             }
         }
         if reader.bitwise {
-            return self.find_bits(reader, rows, layout, point);
+            return self.find_bits(keys, point);
         }
-        reader.with_point_bytes(layout, point, |key| {
-            self.find_key(reader, rows, layout, key)
-        })
+        reader.with_point_bytes(keys.layout, point, |key| self.find_key(keys, key))
     }
 
-    fn find_bits(
-        &self,
-        reader: &KeyReader,
-        rows: &RowStore,
-        layout: &RowLayout,
-        point: &[u8],
-    ) -> Result<Option<RowId>, DecodeError> {
+    fn find_bits(&self, keys: Keys<'_>, point: &[u8]) -> Result<Option<RowId>, DecodeError> {
+        let Keys {
+            reader,
+            rows,
+            layout,
+        } = keys;
         let mut hash = self.seed.start();
         let mut rest = point;
         for &column in &reader.columns {

@@ -13,7 +13,7 @@ use crate::row_id::{PageNumber, RowId, Slot, ROW_IDS_MAX};
 /// Rows of one size. A page holds a power of two of them, then one presence bit each.
 pub(super) struct DenseRows {
     /// All of them have `page_bytes` bytes.
-    pages: PageTable,
+    pub pages: PageTable,
     row_bytes: usize,
     /// A page has `1 << slot_bits` slots.
     slot_bits: u32,
@@ -21,7 +21,7 @@ pub(super) struct DenseRows {
     open: BinaryHeap<Reverse<PageNumber>>,
     /// By page.
     free: Vec<FreeSlots>,
-    row_count: u64,
+    pub row_count: u64,
 }
 
 /// The slots of a page without a row.
@@ -81,20 +81,12 @@ impl DenseRows {
         self.row_bytes
     }
 
-    pub fn row_count(&self) -> u64 {
-        self.row_count
-    }
-
     pub fn slot_bits(&self) -> u32 {
         self.slot_bits
     }
 
     pub fn slots(&self) -> usize {
         1 << self.slot_bits
-    }
-
-    pub fn page_count(&self) -> usize {
-        self.pages.len()
     }
 
     /// Where the presence bits of a page begin.
@@ -221,18 +213,6 @@ impl DenseRows {
         self.open.clear();
         self.free.clear();
         self.row_count = 0;
-    }
-
-    pub fn into_pages(self) -> PageTable {
-        self.pages
-    }
-
-    pub fn page(&self, page: PageNumber) -> &[u8] {
-        self.pages.bytes(page)
-    }
-
-    pub fn released_bytes(&self) -> u64 {
-        self.pages.released_bytes()
     }
 
     pub fn load_page(

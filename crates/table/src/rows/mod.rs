@@ -9,7 +9,7 @@ mod slotted;
 use self::dense::DenseRows;
 use self::slotted::SlottedRows;
 use crate::layout::RowLayout;
-use crate::page::{FrozenPage, PageHash};
+use crate::page::{FrozenPage, PageHash, PageTable};
 use crate::row_id::{PageNumber, RowId, Slot, SLOT_BITS};
 
 /// Fixed-size rows above this size go to slotted pages, where an odd size wastes less.
@@ -22,6 +22,16 @@ pub struct RowStore(Kind);
 enum Kind {
     Dense(DenseRows),
     Slotted(SlottedRows),
+}
+
+/// Evaluates an expression in which a name stands for the rows of either kind.
+macro_rules! rows_of {
+    ($store:expr, $rows:ident => $body:expr) => {
+        match $store {
+            Kind::Dense($rows) => $body,
+            Kind::Slotted($rows) => $body,
+        }
+    };
 }
 
 impl RowStore {
@@ -45,19 +55,13 @@ impl RowStore {
 
     #[inline]
     pub fn row_count(&self) -> u64 {
-        match &self.0 {
-            Kind::Dense(rows) => rows.row_count(),
-            Kind::Slotted(rows) => rows.row_count(),
-        }
+        rows_of!(&self.0, rows => rows.row_count)
     }
 
     /// The bytes of a live row.
     #[inline]
     pub fn get(&self, id: RowId) -> &[u8] {
-        match &self.0 {
-            Kind::Dense(rows) => rows.get(id),
-            Kind::Slotted(rows) => rows.get(id),
-        }
+        rows_of!(&self.0, rows => rows.get(id))
     }
 
     /// Stores a row.
@@ -66,10 +70,7 @@ impl RowStore {
     /// None of the row ids is free.
     #[inline]
     pub fn insert(&mut self, row: &[u8]) -> Option<RowId> {
-        match &mut self.0 {
-            Kind::Dense(rows) => rows.insert(row),
-            Kind::Slotted(rows) => rows.insert(row),
-        }
+        rows_of!(&mut self.0, rows => rows.insert(row))
     }
 
     /// Stores a row where one was that was deleted, or elsewhere if there is another now. None: the table is full.
@@ -96,10 +97,7 @@ impl RowStore {
 
     #[inline]
     pub fn delete(&mut self, id: RowId) {
-        match &mut self.0 {
-            Kind::Dense(rows) => rows.delete(id),
-            Kind::Slotted(rows) => rows.delete(id),
-        }
+        rows_of!(&mut self.0, rows => rows.delete(id))
     }
 
     /// Calls `visit` with every live row.
@@ -111,10 +109,7 @@ impl RowStore {
     pub fn for_each_of_page(&self, page: usize, mut visit: impl FnMut(RowId, &[u8])) {
         let (page, slot_bits) = (PageNumber::new(page), self.slot_bits());
         let step = |slot: Slot, row: &[u8]| visit(RowId::new(page, slot, slot_bits), row);
-        match &self.0 {
-            Kind::Dense(rows) => rows.for_each_of_page(page, step),
-            Kind::Slotted(rows) => rows.for_each_of_page(page, step),
-        }
+        rows_of!(&self.0, rows => rows.for_each_of_page(page, step))
     }
 
     /// Like [`RowStore::for_each`], but only behind the row `after` if there is one, and only until `visit` returns false.
@@ -133,6 +128,10 @@ impl RowStore {
         }
     }
 
+    fn page_table(&self) -> &PageTable {
+        rows_of!(&self.0, rows => &rows.pages)
+    }
+
     /// The number of slot bits in row ids.
     fn slot_bits(&self) -> u32 {
         match &self.0 {
@@ -143,27 +142,18 @@ impl RowStore {
 
     /// The number of pages, with and without rows.
     pub fn page_count(&self) -> usize {
-        match &self.0 {
-            Kind::Dense(rows) => rows.page_count(),
-            Kind::Slotted(rows) => rows.page_count(),
-        }
+        self.page_table().len()
     }
 
     /// All pages, in the layout of `docs/on-disk-formats.md`.
     pub fn pages(&self) -> impl ExactSizeIterator<Item = &[u8]> {
-        (0..self.page_count()).map(|page| match &self.0 {
-            Kind::Dense(rows) => rows.page(PageNumber::new(page)),
-            Kind::Slotted(rows) => rows.page(PageNumber::new(page)),
-        })
+        let pages = self.page_table();
+        (0..pages.len()).map(move |page| pages.bytes(PageNumber::new(page)))
     }
 
     /// The pages of a frozen copy, each of which lets go of its bytes alone.
     pub fn into_pages(self) -> impl Iterator<Item = FrozenPage> {
-        match self.0 {
-            Kind::Dense(rows) => rows.into_pages(),
-            Kind::Slotted(rows) => rows.into_pages(),
-        }
-        .into_pages()
+        rows_of!(self.0, rows => rows.pages).into_pages()
     }
 
     /// The length of every row, if they all have the same by their type.
@@ -175,10 +165,7 @@ impl RowStore {
     }
 
     pub fn clear(&mut self) {
-        match &mut self.0 {
-            Kind::Dense(rows) => rows.clear(),
-            Kind::Slotted(rows) => rows.clear(),
-        }
+        rows_of!(&mut self.0, rows => rows.clear())
     }
 
     /// The rows as they are now. The copy can be read on any thread, and is never written to.
@@ -191,10 +178,7 @@ impl RowStore {
 
     /// Bytes that frozen copies may hold alone; all that ever were.
     pub fn released_bytes(&self) -> u64 {
-        match &self.0 {
-            Kind::Dense(rows) => rows.released_bytes(),
-            Kind::Slotted(rows) => rows.released_bytes(),
-        }
+        self.page_table().released_bytes()
     }
 
     /// Appends a page read from a snapshot, which knows its hash, after checking that it is a possible page of this table.
@@ -207,16 +191,10 @@ impl RowStore {
         hash: Option<PageHash>,
         layout: &RowLayout,
     ) -> Result<(), String> {
-        match &mut self.0 {
-            Kind::Dense(rows) => rows.load_page(image, hash, layout),
-            Kind::Slotted(rows) => rows.load_page(image, hash, layout),
-        }
+        rows_of!(&mut self.0, rows => rows.load_page(image, hash, layout))
     }
 
     pub fn heap_bytes(&self) -> usize {
-        match &self.0 {
-            Kind::Dense(rows) => rows.heap_bytes(),
-            Kind::Slotted(rows) => rows.heap_bytes(),
-        }
+        rows_of!(&self.0, rows => rows.heap_bytes())
     }
 }

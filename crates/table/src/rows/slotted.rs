@@ -7,12 +7,12 @@ use crate::row_id::{PageNumber, RowId, Slot, ROW_IDS_MAX, SLOT_BITS};
 /// Rows of varying size in slotted pages; a row too large for a page gets a page of its own.
 #[derive(Default)]
 pub(super) struct SlottedRows {
-    pages: PageTable,
+    pub pages: PageTable,
     /// Pages with room, the one to try first at the end.
     open: Vec<PageNumber>,
     /// Pages that held a large row and hold nothing now.
     vacant: Vec<PageNumber>,
-    row_count: u64,
+    pub row_count: u64,
 }
 
 /// The most slots of a page.
@@ -162,14 +162,6 @@ fn place_row(page: &mut [u8], slot: Slot, row: &[u8]) {
 }
 
 impl SlottedRows {
-    pub fn row_count(&self) -> u64 {
-        self.row_count
-    }
-
-    pub fn page_count(&self) -> usize {
-        self.pages.len()
-    }
-
     #[inline]
     pub fn get(&self, id: RowId) -> &[u8] {
         let page = self.pages.bytes(id.page(SLOT_BITS));
@@ -316,18 +308,6 @@ impl SlottedRows {
         self.open.clear();
         self.vacant.clear();
         self.row_count = 0;
-    }
-
-    pub fn into_pages(self) -> PageTable {
-        self.pages
-    }
-
-    pub fn page(&self, page: PageNumber) -> &[u8] {
-        self.pages.bytes(page)
-    }
-
-    pub fn released_bytes(&self) -> u64 {
-        self.pages.released_bytes()
     }
 
     pub fn load_page(

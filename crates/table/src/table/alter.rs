@@ -6,7 +6,7 @@ use lightcone_schema::{IndexSchema, TableSchema};
 use lightcone_types::bsatn::DecodeError;
 
 use super::held::{held_index, HeldIndex};
-use super::{InsertError, Inserted, RowSet, Table, TableView};
+use super::{unique_positions, InsertError, RowSet, Table, TableView};
 use crate::error::Error;
 use crate::index::Index;
 use crate::layout::RowLayout;
@@ -84,38 +84,27 @@ enum RowSetBefore {
     None,
 }
 
-/// Counts rows for a [`Tick`].
-struct Ticker<'a> {
-    tick: Tick<'a>,
-    rows: u64,
-    is_stopped: bool,
-}
-
-impl<'a> Ticker<'a> {
-    fn new(tick: Tick<'a>) -> Ticker<'a> {
-        Ticker {
-            tick,
-            rows: 0,
-            is_stopped: false,
+/// Calls `visit` with each row until it returns false, and `tick` now and then.
+fn walk_ticking(
+    rows: &RowStore,
+    tick: Tick<'_>,
+    mut visit: impl FnMut(RowId, &[u8]) -> bool,
+) -> Result<(), AlterError> {
+    let (mut count, mut is_stopped) = (0, false);
+    rows.walk(None, |id, row| {
+        if !visit(id, row) {
+            return false;
         }
-    }
-
-    /// Counts a row. False: stop.
-    fn row(&mut self) -> bool {
-        self.rows += 1;
-        if self.rows == TICK_ROWS {
-            self.rows = 0;
-            self.is_stopped = !(self.tick)(TICK_ROWS);
+        count += 1;
+        if count == TICK_ROWS {
+            count = 0;
+            is_stopped = !tick(TICK_ROWS);
         }
-        !self.is_stopped
-    }
-
-    fn finish(mut self) -> Result<(), AlterError> {
-        self.is_stopped = self.is_stopped || !(self.tick)(self.rows);
-        match self.is_stopped {
-            true => Err(AlterError::Stopped),
-            false => Ok(()),
-        }
+        !is_stopped
+    });
+    match is_stopped || !tick(count) {
+        true => Err(AlterError::Stopped),
+        false => Ok(()),
     }
 }
 
@@ -131,13 +120,12 @@ fn check_row(layout: &RowLayout, row: &[u8]) -> Result<(), Error> {
 
 fn validate_rows(rows: &RowStore, layout: &RowLayout, tick: Tick<'_>) -> Result<(), AlterError> {
     let mut valid = Ok(());
-    let mut ticker = Ticker::new(tick);
-    rows.walk(None, |_, row| {
+    let walked = walk_ticking(rows, tick, |_, row| {
         valid = check_row(layout, row);
-        valid.is_ok() && ticker.row()
+        valid.is_ok()
     });
     valid?;
-    ticker.finish()
+    walked
 }
 
 /// An index over these rows.
@@ -148,8 +136,7 @@ fn build(
 ) -> Result<Index, AlterError> {
     let mut index = Index::new(&schema.algorithm, schema.unique, layout);
     let mut clashes = Clashes::default();
-    let mut ticker = Ticker::new(tick);
-    rows.walk(None, |id, row| {
+    walk_ticking(rows, tick, |id, row| {
         let first = match schema.unique {
             true => index.find_row(rows, layout, row),
             false => None,
@@ -158,9 +145,8 @@ fn build(
             Some(first) => clashes.note(first),
             None => index.insert(rows, layout, id),
         }
-        ticker.row()
-    });
-    ticker.finish()?;
+        true
+    })?;
     match clashes.groups.is_empty() {
         true => Ok(index),
         false => Err(AlterError::NotUnique {
@@ -172,12 +158,10 @@ fn build(
 
 fn build_row_set(rows: &RowStore, tick: Tick<'_>) -> Result<RowSet, AlterError> {
     let mut set = RowSet::default();
-    let mut ticker = Ticker::new(tick);
-    rows.walk(None, |id, _| {
+    walk_ticking(rows, tick, |id, _| {
         set.insert(rows, id);
-        ticker.row()
-    });
-    ticker.finish()?;
+        true
+    })?;
     Ok(set)
 }
 
@@ -346,23 +330,17 @@ impl Table {
     ) -> Result<(), AlterError> {
         let mut row_of_this = Vec::new();
         let mut failed = None;
-        let mut ticker = Ticker::new(tick);
         let layout = self.view.layout.clone();
-        other.rows().walk(None, |_, row| {
+        let walked = walk_ticking(other.rows(), tick, |_, row| {
             row_of_this.clear();
             row_of_this.extend_from_slice(row);
             row_of_this.extend_from_slice(suffix);
             let valid = check_row(&layout, &row_of_this).map_err(InsertError::from);
-            match valid.and_then(|()| self.insert(&row_of_this)) {
-                Ok(Inserted::New(_) | Inserted::Same(_)) => ticker.row(),
-                Err(error) => {
-                    failed = Some(error);
-                    false
-                }
-            }
+            failed = valid.and_then(|()| self.insert(&row_of_this)).err();
+            failed.is_none()
         });
         match failed {
-            None => ticker.finish(),
+            None => walked,
             Some(InsertError::Other(error)) => Err(error.into()),
             Some(InsertError::NotUnique { index, row }) => {
                 let mut clashes = Clashes::default();
@@ -385,10 +363,4 @@ impl Table {
         };
         self.schema.indexes.iter().position(is_kept)
     }
-}
-
-fn unique_positions(indexes: &[Index]) -> Vec<usize> {
-    (0..indexes.len())
-        .filter(|&position| indexes[position].is_unique())
-        .collect()
 }

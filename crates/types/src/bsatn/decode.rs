@@ -123,10 +123,7 @@ impl<T: Decode> Decode for Option<T> {
         match r.read_u8()? {
             0 => T::decode(r).map(Some),
             1 => Ok(None),
-            tag => Err(DecodeError::InvalidTag {
-                tag,
-                sum_name: None,
-            }),
+            tag => Err(DecodeError::unknown_tag(tag)),
         }
     }
 }
@@ -137,10 +134,7 @@ impl<T: Decode, E: Decode> Decode for Result<T, E> {
         match r.read_u8()? {
             0 => T::decode(r).map(Ok),
             1 => E::decode(r).map(Err),
-            tag => Err(DecodeError::InvalidTag {
-                tag,
-                sum_name: None,
-            }),
+            tag => Err(DecodeError::unknown_tag(tag)),
         }
     }
 }
@@ -152,10 +146,7 @@ impl<T: Decode> Decode for std::ops::Bound<T> {
             0 => T::decode(r).map(Bound::Included),
             1 => T::decode(r).map(Bound::Excluded),
             2 => Ok(Bound::Unbounded),
-            tag => Err(DecodeError::InvalidTag {
-                tag,
-                sum_name: None,
-            }),
+            tag => Err(DecodeError::unknown_tag(tag)),
         }
     }
 }

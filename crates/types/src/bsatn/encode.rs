@@ -138,10 +138,7 @@ impl<T: Encode> Encode for Option<T> {
     #[inline]
     fn encode(&self, out: &mut Vec<u8>) {
         match self {
-            Some(value) => {
-                out.push(0);
-                value.encode(out);
-            }
+            Some(value) => (0_u8, value).encode(out),
             None => out.push(1),
         }
     }
@@ -152,14 +149,8 @@ impl<T: Encode, E: Encode> Encode for Result<T, E> {
     #[inline]
     fn encode(&self, out: &mut Vec<u8>) {
         match self {
-            Ok(value) => {
-                out.push(0);
-                value.encode(out);
-            }
-            Err(error) => {
-                out.push(1);
-                error.encode(out);
-            }
+            Ok(value) => (0_u8, value).encode(out),
+            Err(error) => (1_u8, error).encode(out),
         }
     }
 }
@@ -169,14 +160,8 @@ impl<T: Encode> Encode for std::ops::Bound<T> {
     fn encode(&self, out: &mut Vec<u8>) {
         use std::ops::Bound;
         match self {
-            Bound::Included(value) => {
-                out.push(0);
-                value.encode(out);
-            }
-            Bound::Excluded(value) => {
-                out.push(1);
-                value.encode(out);
-            }
+            Bound::Included(value) => (0_u8, value).encode(out),
+            Bound::Excluded(value) => (1_u8, value).encode(out),
             Bound::Unbounded => out.push(2),
         }
     }

@@ -2,10 +2,31 @@
 //!
 //! [`Reader`] borrows its input and allocates nothing; [`Encode`] appends to a buffer.
 
+/// The BSATN of structs: of their fields, in this order.
+#[macro_export]
+macro_rules! bsatn_products {
+    ($($name:ident { $($field:ident),* })*) => {$(
+        impl $crate::bsatn::Encode for $name {
+            fn encode(&self, out: &mut Vec<u8>) {
+                $($crate::bsatn::Encode::encode(&self.$field, out);)*
+            }
+        }
+
+        impl $crate::bsatn::Decode for $name {
+            fn decode(
+                r: &mut $crate::bsatn::Reader<'_>,
+            ) -> Result<Self, $crate::bsatn::DecodeError> {
+                Ok($name { $($field: $crate::bsatn::Decode::decode(r)?),* })
+            }
+        }
+    )*};
+}
+
 mod decode;
 mod encode;
 mod newtypes;
 mod reader;
+mod tuples;
 mod types;
 mod value;
 

@@ -7,7 +7,7 @@ use crate::algebraic_type::TypeRef;
 use crate::connection_id::ConnectionId;
 use crate::hash::Hash;
 use crate::identity::Identity;
-use crate::ids::{ArgId, ColId, ConstraintId, IndexId, ScheduleId, SequenceId, TableId, ViewId};
+use crate::ids::{ColId, ConstraintId, IndexId, ScheduleId, SequenceId, TableId};
 use crate::time::{TimeDuration, Timestamp};
 use crate::uuid::Uuid;
 
@@ -30,7 +30,7 @@ macro_rules! encode_as_number {
 }
 
 encode_as_number! {
-    TypeRef, TableId, ViewId, SequenceId, IndexId, ConstraintId, ScheduleId, ColId, ArgId, Timestamp, TimeDuration, Uuid, ConnectionId
+    TypeRef, TableId, SequenceId, IndexId, ConstraintId, ScheduleId, ColId, Timestamp, TimeDuration, Uuid, ConnectionId
 }
 
 /// 32 bytes, which are those of a number.

@@ -54,6 +54,13 @@ impl DecodeError {
         }
     }
 
+    /// The same, of a sum that has no name.
+    #[cold]
+    pub fn unknown_tag(tag: u8) -> Self {
+        let sum_name = None;
+        Self::InvalidTag { tag, sum_name }
+    }
+
     /// The error where a composite key must end but bytes follow (01 §1.5.2).
     pub fn extra_bytes(count: usize) -> Self {
         Self::Other(format!("after decoding, there are {count} extra bytes").into())

@@ -3,9 +3,7 @@
 use super::decode::Decode;
 use super::encode::Encode;
 use super::reader::{DecodeError, Reader};
-use crate::algebraic_type::{
-    AlgebraicType, ProductType, ProductTypeElement, SumType, SumTypeVariant, TypeRef,
-};
+use crate::algebraic_type::{AlgebraicType, ProductType, SumType, TypePart, TypeRef};
 use crate::typespace::Typespace;
 
 impl Encode for AlgebraicType {
@@ -35,26 +33,9 @@ impl Decode for AlgebraicType {
     }
 }
 
-macro_rules! encode_fields {
-    ($($name:ident { $($field:ident),* })*) => {$(
-        impl Encode for $name {
-            fn encode(&self, out: &mut Vec<u8>) {
-                $(self.$field.encode(out);)*
-            }
-        }
-
-        impl Decode for $name {
-            fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
-                Ok(Self { $($field: Decode::decode(r)?),* })
-            }
-        }
-    )*};
-}
-
-encode_fields! {
+bsatn_products! {
     SumType { variants }
-    SumTypeVariant { name, algebraic_type }
     ProductType { elements }
-    ProductTypeElement { name, algebraic_type }
+    TypePart { name, algebraic_type }
     Typespace { types }
 }

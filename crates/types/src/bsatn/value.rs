@@ -42,10 +42,11 @@ pub(crate) fn read_variant<'t>(
     sum: &'t SumType,
     r: &mut Reader<'_>,
 ) -> Result<(u8, &'t SumTypeVariant), DecodeError> {
-    let (tag, sum_name) = (r.read_u8()?, None);
-    let variant = sum.variants.get(usize::from(tag));
-    let variant = variant.ok_or(DecodeError::InvalidTag { tag, sum_name })?;
-    Ok((tag, variant))
+    let tag = r.read_u8()?;
+    match sum.variants.get(usize::from(tag)) {
+        Some(variant) => Ok((tag, variant)),
+        None => Err(DecodeError::unknown_tag(tag)),
+    }
 }
 
 /// Reads a value of type `ty`, following refs in `typespace`.
@@ -210,11 +211,8 @@ pub fn fixed_size(ty: &AlgebraicType) -> Option<usize> {
 
 /// [`fixed_size`] of a row type.
 pub fn fixed_size_product(product: &ProductType) -> Option<usize> {
-    product
-        .elements
-        .iter()
-        .map(|e| fixed_size(&e.algebraic_type))
-        .sum()
+    let elements = product.elements.iter();
+    elements.map(|e| fixed_size(&e.algebraic_type)).sum()
 }
 
 /// Size in bytes of the smallest value of a ref-free type; a ref counts as 0.
@@ -223,19 +221,11 @@ pub fn min_size(ty: &AlgebraicType) -> usize {
     match ty {
         Ref(_) => 0,
         Array(_) | String => 4,
-        Sum(sum) => {
-            1 + sum
-                .variants
-                .iter()
-                .map(|v| min_size(&v.algebraic_type))
-                .min()
-                .unwrap_or(0)
+        Sum(_) => {
+            let sizes = ty.parts().map(|(_, part)| min_size(part));
+            1 + sizes.min().unwrap_or(0)
         }
-        Product(product) => product
-            .elements
-            .iter()
-            .map(|e| min_size(&e.algebraic_type))
-            .sum(),
+        Product(_) => ty.parts().map(|(_, part)| min_size(part)).sum(),
         leaf => fixed_size(leaf).unwrap_or(0),
     }
 }

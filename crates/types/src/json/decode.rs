@@ -2,7 +2,7 @@
 
 use super::error::JsonError;
 use super::parse::{is_integer, parse, shortened, Node, NodeKind};
-use crate::algebraic_type::{AlgebraicType, ProductType, SumType};
+use crate::algebraic_type::{AlgebraicType, ProductType, SumType, TypePart};
 use crate::algebraic_value::AlgebraicValue;
 use crate::bsatn::{decode_integer, encode_value, Reader};
 use crate::hex;
@@ -231,7 +231,7 @@ fn named_product(
     };
     let mut values: Vec<Option<AlgebraicValue>> = vec![None; product.len()];
     for (key, entry) in entries {
-        let Some((index, element)) = product.element_by_name(key) else {
+        let Some((index, element)) = TypePart::find(&product.elements, key) else {
             let names = product.elements.iter().map(|e| e.name());
             let message = format!(
                 "unknown {what} `{}`, {}",
@@ -309,9 +309,8 @@ fn tag_of_text(sum: &SumType, text: &str, place: &Node<'_>) -> Result<u8, JsonEr
     if let Ok(tag) = text.parse() {
         return known_tag(sum, tag, place);
     }
-    let found = sum
-        .variant_by_name(text)
-        .and_then(|(index, _)| u8::try_from(index).ok());
+    let found = TypePart::find(&sum.variants, text);
+    let found = found.and_then(|(index, _)| u8::try_from(index).ok());
     found.ok_or_else(|| unknown_variant(sum, text, place))
 }
 

@@ -19,7 +19,6 @@ pub use emit::{
 pub use error::JsonError;
 pub use parse::{parse, parse_to_depth, Node, NodeKind, MAX_DEPTH};
 pub use types::{
-    product_type_from_json, product_type_from_node, product_type_to_json, type_from_json,
-    type_from_node, type_to_json, typespace_from_json, typespace_from_node, typespace_to_json,
+    description_from_node, description_to_json, product_type_from_node, product_type_to_json,
     META_ALGEBRAIC_TYPE, META_PRODUCT_TYPE, META_TYPES, META_TYPESPACE,
 };

@@ -1,14 +1,14 @@
 //! Types in JSON (01 §1.7.6).
 //!
-//! Reading goes through the type-of-types: the JSON of a type is the JSON of a value of that type,
-//! so all acceptance rules hold without being written twice.
+//! All goes through the type-of-types: the JSON of a type is the JSON of a value of that type, so all rules hold without being
+//! written twice.
 
 use super::decode::value_from_node;
-use super::emit::write_string;
+use super::emit::bsatn_to_json_named;
 use super::error::JsonError;
-use super::parse::{parse, Node};
-use crate::algebraic_type::{AlgebraicType, ProductType, SumType, TypeRef};
-use crate::bsatn::{Decode, Encode};
+use super::parse::Node;
+use crate::algebraic_type::{AlgebraicType, ProductType, TypeRef};
+use crate::bsatn::{Decode, Encode, Reader};
 use crate::typespace::Typespace;
 use std::sync::LazyLock;
 
@@ -50,98 +50,34 @@ pub static META_TYPES: LazyLock<Typespace> = LazyLock::new(|| {
     ])
 });
 
-fn from_node<T: Decode>(meta: TypeRef, node: &Node<'_>) -> Result<T, JsonError> {
-    let value = value_from_node(&META_TYPES, &AlgebraicType::Ref(meta), node)?;
+/// Appends the JSON of a description, which is a value of type `ty`.
+pub fn description_to_json<T: Encode>(
+    typespace: &Typespace,
+    ty: &AlgebraicType,
+    description: &T,
+    out: &mut String,
+) {
+    let bytes = description.to_vec();
+    let mut r = Reader::new(&bytes).trusting_depth();
+    bsatn_to_json_named(typespace, ty, &mut r, out)
+        .expect("what a description encodes to is a value of its type");
+}
+
+/// A description, which is a value of type `ty`, from its JSON.
+pub fn description_from_node<T: Decode>(
+    typespace: &Typespace,
+    ty: &AlgebraicType,
+    node: &Node<'_>,
+) -> Result<T, JsonError> {
+    let value = value_from_node(typespace, ty, node)?;
     T::from_slice(&value.to_vec()).map_err(|e| JsonError::at(node, e.to_string()))
 }
 
-pub fn type_from_node(node: &Node<'_>) -> Result<AlgebraicType, JsonError> {
-    from_node(META_ALGEBRAIC_TYPE, node)
-}
-
-pub fn type_from_json(text: &str) -> Result<AlgebraicType, JsonError> {
-    type_from_node(&parse(text)?)
-}
-
 pub fn product_type_from_node(node: &Node<'_>) -> Result<ProductType, JsonError> {
-    from_node(META_PRODUCT_TYPE, node)
-}
-
-pub fn product_type_from_json(text: &str) -> Result<ProductType, JsonError> {
-    product_type_from_node(&parse(text)?)
-}
-
-pub fn typespace_from_node(node: &Node<'_>) -> Result<Typespace, JsonError> {
-    from_node(META_TYPESPACE, node)
-}
-
-pub fn typespace_from_json(text: &str) -> Result<Typespace, JsonError> {
-    typespace_from_node(&parse(text)?)
-}
-
-/// Appends the JSON form of a type: `{"U8":[]}`.
-pub fn type_to_json(ty: &AlgebraicType, out: &mut String) {
-    out.push_str("{\"");
-    out.push_str(ty.constructor_name());
-    out.push_str("\":");
-    match ty {
-        AlgebraicType::Ref(r) => out.push_str(&r.0.to_string()),
-        AlgebraicType::Sum(sum) => sum_type_to_json(sum, out),
-        AlgebraicType::Product(product) => product_type_to_json(product, out),
-        AlgebraicType::Array(element) => type_to_json(element, out),
-        _ => out.push_str("[]"),
-    }
-    out.push('}');
+    description_from_node(&META_TYPES, &META_PRODUCT_TYPE.into(), node)
 }
 
 /// Appends the JSON form of a product type: `{"elements":[…]}`.
 pub fn product_type_to_json(product: &ProductType, out: &mut String) {
-    let parts = product
-        .elements
-        .iter()
-        .map(|e| (e.name(), &e.algebraic_type));
-    write_list("elements", parts, out, write_part);
-}
-
-/// Appends the JSON form of a sum type: `{"variants":[…]}`.
-fn sum_type_to_json(sum: &SumType, out: &mut String) {
-    let parts = sum.variants.iter().map(|v| (v.name(), &v.algebraic_type));
-    write_list("variants", parts, out, write_part);
-}
-
-/// Appends the JSON form of a typespace: `{"types":[…]}`.
-pub fn typespace_to_json(typespace: &Typespace, out: &mut String) {
-    write_list("types", typespace.types.iter(), out, type_to_json);
-}
-
-fn write_list<T>(
-    key: &str,
-    items: impl Iterator<Item = T>,
-    out: &mut String,
-    write: fn(T, &mut String),
-) {
-    out.push_str("{\"");
-    out.push_str(key);
-    out.push_str("\":[");
-    for (index, item) in items.enumerate() {
-        if index > 0 {
-            out.push(',');
-        }
-        write(item, out);
-    }
-    out.push_str("]}");
-}
-
-fn write_part((name, ty): (Option<&str>, &AlgebraicType), out: &mut String) {
-    out.push_str("{\"name\":{");
-    match name {
-        Some(name) => {
-            out.push_str("\"some\":");
-            write_string(name, out);
-        }
-        None => out.push_str("\"none\":[]"),
-    }
-    out.push_str("},\"algebraic_type\":");
-    type_to_json(ty, out);
-    out.push('}');
+    description_to_json(&META_TYPES, &META_PRODUCT_TYPE.into(), product, out);
 }

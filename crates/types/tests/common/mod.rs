@@ -2,9 +2,13 @@
 #![allow(dead_code)]
 
 use lightcone_types::bsatn::{decode_value, validate, Decode, Encode, Reader};
+use lightcone_types::json::{
+    description_from_node, description_to_json, parse, JsonError, META_ALGEBRAIC_TYPE, META_TYPES,
+    META_TYPESPACE,
+};
 use lightcone_types::{
     AlgebraicType, AlgebraicValue, ProductType, ProductTypeElement, SumType, SumTypeVariant,
-    Typespace, I256, U256,
+    TypeRef, Typespace, I256, U256,
 };
 use proptest::prelude::*;
 use spacetimedb_sats as sats;
@@ -17,6 +21,32 @@ pub fn bytes(hex: &str) -> Vec<u8> {
         u8::from_str_radix(std::str::from_utf8(p).expect("ASCII"), 16).expect("hexadecimal")
     };
     digits.chunks(2).map(pair).collect()
+}
+
+fn from_json<T: Decode>(meta: TypeRef, text: &str) -> Result<T, JsonError> {
+    description_from_node(&META_TYPES, &meta.into(), &parse(text)?)
+}
+
+fn to_json<T: Encode>(meta: TypeRef, description: &T) -> String {
+    let mut out = String::new();
+    description_to_json(&META_TYPES, &meta.into(), description, &mut out);
+    out
+}
+
+pub fn type_from_json(text: &str) -> Result<AlgebraicType, JsonError> {
+    from_json(META_ALGEBRAIC_TYPE, text)
+}
+
+pub fn type_to_json(ty: &AlgebraicType) -> String {
+    to_json(META_ALGEBRAIC_TYPE, ty)
+}
+
+pub fn typespace_from_json(text: &str) -> Result<Typespace, JsonError> {
+    from_json(META_TYPESPACE, text)
+}
+
+pub fn typespace_to_json(typespace: &Typespace) -> String {
+    to_json(META_TYPESPACE, typespace)
 }
 
 pub fn decode(

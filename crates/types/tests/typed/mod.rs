@@ -1,6 +1,7 @@
 //! Types and values in the entries of vectors.
 
-use lightcone_types::json::{type_from_json, typespace_from_json, value_from_json};
+use crate::common::{type_from_json, typespace_from_json};
+use lightcone_types::json::value_from_json;
 use lightcone_types::{AlgebraicType, AlgebraicValue, Typespace};
 use lightcone_vectors::Entry;
 use serde_json::Value;

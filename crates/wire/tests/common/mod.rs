@@ -3,7 +3,8 @@
 
 pub mod read;
 
-use lightcone_types::{ConnectionId, Identity, Timestamp};
+use lightcone_types::{ConnectionId, Encode, Identity, Reader, Timestamp};
+use lightcone_wire::RowList;
 
 pub const TIMESTAMP: Timestamp = Timestamp(1_700_000_000_000_000);
 
@@ -47,4 +48,27 @@ pub fn person(id: u32, name: &str) -> Vec<u8> {
     row.extend((name.len() as u32).to_le_bytes());
     row.extend(name.as_bytes());
     row
+}
+
+/// The list of these rows, by the rules of 05 §5.4 alone.
+pub fn row_list_bytes(rows: &[Vec<u8>]) -> Vec<u8> {
+    let data = rows.concat();
+    let size = rows.first().map_or(0, Vec::len);
+    let is_uniform = rows.iter().all(|row| row.len() == size);
+    match u16::try_from(size) {
+        Ok(size) if size > 0 && is_uniform => (0_u8, size, data).to_vec(),
+        _ => {
+            let mut offset = 0;
+            let offsets = rows.iter().map(|row| {
+                offset += row.len() as u64;
+                offset - row.len() as u64
+            });
+            (1_u8, offsets.collect::<Vec<u64>>(), data).to_vec()
+        }
+    }
+}
+
+pub fn row_list(rows: &[Vec<u8>]) -> RowList {
+    let bytes = row_list_bytes(rows);
+    RowList::decode(&mut Reader::new(&bytes)).expect("a row list")
 }

@@ -99,7 +99,7 @@ impl Tables {
         let rows: Vec<Vec<u8>> = (list(rows).iter())
             .map(|row| self.row(table, row))
             .collect();
-        RowList::from_rows(rows.iter().map(Vec::as_slice))
+        super::row_list(&rows)
     }
 
     fn query_rows(&self, tables: &Value) -> QueryRows {

@@ -27,13 +27,7 @@ pub fn bundle(directory: &Path, debug: bool) -> Result<Bundled> {
             .join()
             .unwrap_or_else(|_| Err("the bundler panicked; please report this".into()))
     });
-    outcome.map_err(|message| {
-        coded!(
-            "LC0635",
-            "the module cannot be bundled\n{}",
-            message.trim_end()
-        )
-    })
+    outcome.map_err(|why| coded!("LC0635", "the module cannot be bundled\n{}", why.trim_end()))
 }
 
 async fn run(options: BundlerOptions) -> std::result::Result<Bundled, String> {
@@ -44,11 +38,8 @@ async fn run(options: BundlerOptions) -> std::result::Result<Bundled, String> {
         rolldown_common::Output::Asset(_) => None,
     });
     // Unresolved imports are warnings to the bundler: it would leave them to the host, which has none of them.
-    let unresolved: Vec<_> = output
-        .warnings
-        .into_iter()
-        .filter(|w| w.kind().to_string() == "UNRESOLVED_IMPORT")
-        .collect();
+    let mut unresolved = output.warnings;
+    unresolved.retain(|warning| warning.kind().to_string() == "UNRESOLVED_IMPORT");
     if !unresolved.is_empty() {
         return Err(told(&unresolved));
     }
@@ -67,12 +58,8 @@ fn told(diagnostics: &[rolldown_error::BuildDiagnostic]) -> String {
         && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
     let mut text = String::new();
     for diagnostic in diagnostics {
-        text.push_str(
-            diagnostic
-                .to_diagnostic()
-                .convert_to_string(color)
-                .trim_end(),
-        );
+        let said = diagnostic.to_diagnostic().convert_to_string(color);
+        text.push_str(said.trim_end());
         text.push('\n');
         if diagnostic.kind().to_string() == "UNRESOLVED_IMPORT" {
             text.push_str("Module not found. Are the dependencies installed? Run `npm install` (or pnpm, yarn, bun) in the module's directory.\n");
@@ -84,18 +71,16 @@ fn told(diagnostics: &[rolldown_error::BuildDiagnostic]) -> String {
 fn options(directory: &Path, debug: bool) -> Result<BundlerOptions> {
     let directory = std::path::absolute(directory).or_cannot("find", directory)?;
     let own = |texts: &[&str]| Some(texts.iter().map(|t| (*t).to_owned()).collect::<Vec<_>>());
-    let environment = if debug {
-        "\"development\""
-    } else {
-        "\"production\""
+    let environment = match debug {
+        true => "\"development\"",
+        false => "\"production\"",
     };
     let tsconfig = directory.join("tsconfig.json");
     Ok(BundlerOptions {
         input: Some(vec!["./src/index.ts".to_owned().into()]),
-        tsconfig: Some(if tsconfig.is_file() {
-            TsConfig::Manual(tsconfig)
-        } else {
-            TsConfig::Auto(false)
+        tsconfig: Some(match tsconfig.is_file() {
+            true => TsConfig::Manual(tsconfig),
+            false => TsConfig::Auto(false),
         }),
         cwd: Some(directory),
         dir: Some("dist".into()),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// A bundle, and what it asks of its host and offers it.
 pub struct Bundled {
@@ -15,31 +15,31 @@ pub struct Bundled {
 pub fn check(imports: &[String], exports: &[String]) -> Result<()> {
     let mut majors = BTreeSet::new();
     for specifier in imports {
-        match specifier.strip_prefix("spacetime:sys@").map(major) {
-            Some(Some(number)) => {
-                majors.insert(number);
-            }
-            Some(None) => {
-                return Err(bad(format!(
+        if let Some(version) = specifier.strip_prefix("spacetime:sys@") {
+            let Some(number) = major(version) else {
+                bail!(
+                    "LC0636",
                     "the bundle imports `{specifier}`, which is no version of the host's functions"
-                )))
-            }
-            None => {}
+                );
+            };
+            majors.insert(number);
         }
     }
-    let mut sorted = majors.iter();
-    match (sorted.next(), sorted.next()) {
-        (None, _) => Err(bad(
+    let exports_schema = exports.iter().any(|name| name == "default");
+    match (majors.len(), majors.first()) {
+        (0, _) => bail!(
+            "LC0636",
             "the module does not import `spacetimedb/server`. Declare its tables and reducers with `schema` and `table` from there",
-        )),
-        (Some(_), Some(_)) => Err(bad(format!(
-            "The module pulls in {} different versions of the `spacetimedb/server` package. `npm ls spacetimedb` shows who asks for them",
-            majors.len()
-        ))),
-        (Some(2), None) if !exports.iter().any(|name| name == "default") => Err(bad(
-            "the module does not export its schema. Write `export default spacetimedb;` in src/index.ts, where `spacetimedb` is what `schema({…})` returned",
-        )),
-        (Some(_), None) => Ok(()),
+        ),
+        (1, Some(2)) if !exports_schema => bail!(
+            "LC0636",
+            "the module does not export its schema. Write `export default spacetimedb;` in src/index.ts, where `spacetimedb` is what `schema({{…}})` returned",
+        ),
+        (1, _) => Ok(()),
+        (count, _) => bail!(
+            "LC0636",
+            "The module pulls in {count} different versions of the `spacetimedb/server` package. `npm ls spacetimedb` shows who asks for them",
+        ),
     }
 }
 
@@ -47,10 +47,6 @@ fn major(version: &str) -> Option<u32> {
     let (major, minor) = version.split_once('.')?;
     minor.parse::<u32>().ok()?;
     major.parse().ok()
-}
-
-fn bad(message: impl Into<String>) -> Error {
-    Error::coded("LC0636", message)
 }
 
 #[cfg(test)]

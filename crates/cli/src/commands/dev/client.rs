@@ -24,25 +24,20 @@ impl Client {
         let cannot = |e: std::io::Error| {
             Error::caused("LC0638", format!("cannot start the client: `{text}`"), e)
         };
-        let mut command = if cfg!(windows) {
-            let mut command = Command::new("cmd");
-            command.args(["/C", text]);
-            command
-        } else {
-            let mut command = Command::new("sh");
-            command.args(["-c", text]);
-            command
+        let (shell, option) = match cfg!(windows) {
+            true => ("cmd", "/C"),
+            false => ("sh", "-c"),
         };
+        let mut command = Command::new(shell);
         // A group of its own, so that ending it ends what it started too.
         #[cfg(unix)]
         command.process_group(0);
+        let database = session.targets.first().map_or("", |t| &t.database);
         command
+            .args([option, text])
             .current_dir(&session.directory)
             .env("SPACETIMEDB_HOST", &session.server_url)
-            .env(
-                "SPACETIMEDB_DB_NAME",
-                session.targets.first().map_or("", |t| &t.database),
-            )
+            .env("SPACETIMEDB_DB_NAME", database)
             .stdin(Stdio::null())
             .kill_on_drop(true);
         let mut child = command.spawn().map_err(cannot)?;
@@ -69,22 +64,14 @@ impl Client {
         self.child = None;
         status.map_or_else(|e| e.to_string(), |s| s.to_string())
     }
-
-    pub fn stop(&mut self) {
-        let Some(child) = self.child.take() else {
-            return;
-        };
-        #[cfg(unix)]
-        if let Some(pid) = super::server::pid(&child) {
-            // It may have ended meanwhile.
-            let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::TERM);
-        }
-        drop(child);
-    }
 }
 
 impl Drop for Client {
     fn drop(&mut self) {
-        self.stop();
+        #[cfg(unix)]
+        if let Some(pid) = self.child.as_ref().and_then(super::server::pid) {
+            // It may have ended meanwhile.
+            let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::TERM);
+        }
     }
 }

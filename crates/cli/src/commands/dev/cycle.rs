@@ -1,6 +1,6 @@
 //! One round: build, environment, bindings, publish.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::session::{DevTarget, Session};
 use crate::build::{self, typescript, Built, Language};
@@ -11,15 +11,15 @@ use crate::output::remark;
 use crate::paths::text_if_there;
 
 pub async fn run(context: &mut Context, session: &Session) -> Result<()> {
-    let mut built: Vec<(PathBuf, PathBuf, build::HostType)> = Vec::new();
+    let mut modules: Vec<(&Path, Built)> = Vec::new();
     for target in &session.targets {
-        let known = built.iter().find(|(module, ..)| *module == target.module);
-        let (path, host_type) = match known {
-            Some((_, path, host_type)) => (path.clone(), *host_type),
+        let known = modules.iter().find(|(module, _)| *module == target.module);
+        let built = match known {
+            Some((_, built)) => built.clone(),
             None => {
-                let Built { path, host_type } = build_target(target).await?;
-                built.push((target.module.clone(), path.clone(), host_type));
-                (path, host_type)
+                let built = build_target(target).await?;
+                modules.push((target.module.as_path(), built.clone()));
+                built
             }
         };
         if session.writes_environment {
@@ -27,37 +27,20 @@ pub async fn run(context: &mut Context, session: &Session) -> Result<()> {
             write_environment(&path, &target.database, &session.server_url)?;
         }
         // Reading the schema out of the module and publishing it have nothing to do with each other.
-        let bindings = write_bindings(target, &path, host_type);
+        let (jobs, of_bindings) = (target.bindings.clone(), built.clone());
+        let bindings = tokio::task::spawn_blocking(move || {
+            let mut jobs = jobs.iter();
+            jobs.try_for_each(|job| generate::run_for_built(job, &of_bindings))
+        });
         if !session.skip_publish {
-            let source = Built { path, host_type };
-            publish::publish_for_dev(
-                context,
-                &target.database,
-                target.server.as_deref(),
-                source,
-                session.consent,
-            )
-            .await?;
+            let (database, server) = (&target.database, target.server.as_deref());
+            publish::publish_for_dev(context, database, server, built, session.consent).await?;
         }
         bindings
             .await
             .map_err(caused!("LC0620", "writing the bindings broke off"))??;
     }
     Ok(())
-}
-
-/// Writes the bindings of a target in a thread of their own.
-fn write_bindings(
-    target: &DevTarget,
-    path: &Path,
-    host_type: build::HostType,
-) -> tokio::task::JoinHandle<Result<()>> {
-    let jobs = target.bindings.clone();
-    let built = Built::new(path.to_owned(), host_type);
-    tokio::task::spawn_blocking(move || {
-        jobs.iter()
-            .try_for_each(|job| generate::run_for_built(job, &built))
-    })
 }
 
 /// Builds in a thread of its own, so that logs flow meanwhile. The types of TypeScript modules are checked beside it:
@@ -74,31 +57,25 @@ async fn build_target(target: &DevTarget) -> Result<Built> {
         .await
         .map_err(caused!("LC0620", "the build broke off"))??;
     if is_typescript {
-        check_types_beside(&target.module);
+        let module = target.module.clone();
+        tokio::task::spawn_blocking(move || check_types(&module));
     }
     Ok(built)
 }
 
-fn check_types_beside(module: &Path) {
-    let Some(tsc) = typescript::tsc(module) else {
-        return;
-    };
-    let module = module.to_owned();
-    tokio::task::spawn_blocking(move || {
-        let output = std::process::Command::new(tsc)
-            .args(["--noEmit", "--pretty", "false"])
-            .current_dir(&module)
-            .stdin(std::process::Stdio::null())
-            .output();
-        if let Ok(output) = output.as_ref().map(|o| String::from_utf8_lossy(&o.stdout)) {
-            if !output.trim().is_empty() {
-                remark!(
-                    "\nThe module runs, but its types do not fit:\n{}",
-                    output.trim_end()
-                );
-            }
-        }
-    });
+fn check_types(module: &Path) -> Option<()> {
+    let output = std::process::Command::new(typescript::tsc(module)?)
+        .args(["--noEmit", "--pretty", "false"])
+        .current_dir(module)
+        .stdin(std::process::Stdio::null())
+        .output()
+        .ok()?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    if !said.trim().is_empty() {
+        let said = said.trim_end();
+        remark!("\nThe module runs, but its types do not fit:\n{said}");
+    }
+    Some(())
 }
 
 /// Sets our twelve variables and leaves everything else in the file as it is.

@@ -15,9 +15,8 @@ const AFTER_THE_END: Duration = Duration::from_millis(100);
 /// One task per database, for as long as the command runs.
 pub async fn start(context: &mut Context, session: &Session) -> Result<()> {
     for target in &session.targets {
-        let client = context
-            .client(target.server.as_deref(), Auth::new(false, true))
-            .await?;
+        let auth = Auth::new(false, true);
+        let client = context.client(target.server.as_deref(), auth).await?;
         let prefix = match session.targets.len() {
             1 => String::new(),
             _ => format!("[{}] ", target.database),

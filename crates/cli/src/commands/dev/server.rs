@@ -72,11 +72,8 @@ pub async fn start_if_absent(context: &Context, url: &str) -> Result<Option<Serv
 
 fn address(url: &str) -> Option<String> {
     let url = reqwest::Url::parse(url).ok()?;
-    Some(format!(
-        "{}:{}",
-        url.host_str()?,
-        url.port_or_known_default()?
-    ))
+    let (host, port) = (url.host_str()?, url.port_or_known_default()?);
+    Some(format!("{host}:{port}"))
 }
 
 #[cfg(unix)]

@@ -71,7 +71,6 @@ pub struct Args {
     pub(super) skip_generate: bool,
 }
 
-/// What is developed.
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) directory: PathBuf,
@@ -95,7 +94,6 @@ impl Session {
     }
 }
 
-/// One database with its module.
 #[derive(Debug)]
 pub(super) struct DevTarget {
     pub(super) database: String,

@@ -42,7 +42,8 @@ pub async fn session(context: &mut Context, args: Args) -> Result<Session> {
         if directory.join("spacetimedb").is_dir() {
             settings["module-path"] = "./spacetimedb".into();
         }
-        write_json(&directory.join("spacetime.json"), &settings)?;
+        let path = directory.join("spacetime.json");
+        std::fs::write(&path, format!("{settings:#}\n")).or_cannot("write", &path)?;
         project = find(&directory)?;
     }
     if let Some(project) = &project {
@@ -140,35 +141,31 @@ fn check_paths(args: &Args, project: &Project) -> Result<()> {
             file.display(),
         )
     };
-    let same = |a: &Path, b: &Path| std::fs::canonicalize(a).ok() == std::fs::canonicalize(b).ok();
-    let has_entries = !project
-        .targets()?
-        .iter()
-        .all(|target| target.generate.is_empty());
-    // The directory of the file itself is what its paths mean.
-    let is_elsewhere = |path: &PathBuf| !same(path, &project.directory);
-    let has_module = args.module_path.is_some();
-    let has_bindings = args.module_bindings_path.is_some();
-    let is_elsewhere = args.project_path.as_ref().is_some_and(is_elsewhere);
-    for (is_given, option, key) in [
-        (
-            has_module && project.names_a_module()?,
-            "--module-path",
-            "module-path",
-        ),
-        (has_module && has_entries, "--module-path", "generate"),
-        (
-            has_bindings && has_entries,
-            "--module-bindings-path",
-            "generate",
-        ),
-        (is_elsewhere && has_entries, "--project-path", "generate"),
-    ] {
-        if is_given {
-            return Err(contradiction(option, key));
-        }
+    if args.module_path.is_some() && project.names_a_module()? {
+        return Err(contradiction("--module-path", "module-path"));
     }
-    Ok(())
+    let mut targets = project.targets()?.into_iter();
+    if targets.all(|target| target.generate.is_empty()) {
+        return Ok(());
+    }
+    // The directory of the file itself is what its paths mean.
+    let real = |path: &Path| std::fs::canonicalize(path).ok();
+    let is_elsewhere = |path: &PathBuf| real(path) != real(&project.directory);
+    let given = [
+        (args.module_path.is_some(), "--module-path"),
+        (
+            args.module_bindings_path.is_some(),
+            "--module-bindings-path",
+        ),
+        (
+            args.project_path.as_ref().is_some_and(is_elsewhere),
+            "--project-path",
+        ),
+    ];
+    match given.iter().find(|(is_given, _)| *is_given) {
+        Some((_, option)) => Err(contradiction(option, "generate")),
+        None => Ok(()),
+    }
 }
 
 /// A project whose file does not say where its module is.
@@ -189,19 +186,13 @@ fn ask_for_module(args: &Args, project: &Project) -> Result<()> {
 
 fn has_module(args: &Args, project: Option<&Project>, directory: &Path) -> Result<bool> {
     let is_module = |path: &Path| path.is_dir() && build::language(path).is_some();
-    let found = |path: &Path| match is_module(path) {
-        true => Ok(true),
-        false => Err(no_module(path)),
-    };
-    if let Some(path) = &args.module_path {
-        return found(path);
+    let targets = project.map_or(Ok(Vec::new()), Project::targets)?;
+    let mut named = targets.into_iter().filter_map(|target| target.module_path);
+    match args.module_path.clone().or_else(|| named.next()) {
+        Some(path) if is_module(&path) => Ok(true),
+        Some(path) => Err(no_module(&path)),
+        None => Ok(is_module(&directory.join("spacetimedb"))),
     }
-    if let Some(project) = project {
-        if let Some(path) = project.targets()?.into_iter().find_map(|t| t.module_path) {
-            return found(&path);
-        }
-    }
-    Ok(is_module(&directory.join("spacetimedb")))
 }
 
 fn no_module(path: &Path) -> Error {
@@ -256,19 +247,17 @@ async fn new_database(
             true => "Database name",
             false => "Database name, or number of one of yours",
         };
-        let answer = prompt::ask_or(question, &name);
-        name = match answer.parse::<usize>() {
-            Ok(number) if !own.is_empty() => {
-                let chosen = number.checked_sub(1).and_then(|n| own.get(n)).cloned();
-                chosen.ok_or_else(|| {
-                    coded!(
-                        "LC0608",
-                        "{number} is not a number of the list above. Start again."
-                    )
-                })?
-            }
-            _ => answer,
-        };
+        name = prompt::ask_or(question, &name);
+        if let (Ok(number), false) = (name.parse::<usize>(), own.is_empty()) {
+            let chosen = number.checked_sub(1).and_then(|n| own.get(n));
+            let Some(chosen) = chosen else {
+                bail!(
+                    "LC0608",
+                    "{number} is not a number of the list above. Start again."
+                );
+            };
+            name.clone_from(chosen);
+        }
     }
     if save {
         let file = directory.join("spacetime.local.json");
@@ -282,22 +271,20 @@ async fn new_database(
 async fn databases_there(context: &mut Context, url: &str) -> Vec<String> {
     /// A longer list would not be read.
     const SHOWN_MAX: usize = 20;
-    if !context.config.may_send_login(url) {
-        return Vec::new();
-    }
-    let Ok(Some(token)) = credentials::current(&mut context.config, url).await else {
-        return Vec::new();
+    let find = async {
+        if !context.config.may_send_login(url) {
+            return Ok(Vec::new());
+        }
+        let token = credentials::current(&mut context.config, url).await?;
+        let client = Client::new(url.to_owned(), token)?;
+        match client.token() {
+            Some(_) => list::databases(&client, SHOWN_MAX).await,
+            None => Ok(Vec::new()),
+        }
     };
-    let Ok(client) = Client::new(url.to_owned(), Some(token)) else {
-        return Vec::new();
-    };
-    let databases = list::databases(&client, SHOWN_MAX)
-        .await
-        .unwrap_or_default();
-    databases
-        .into_iter()
-        .map(|(identity, names)| names.into_iter().next().unwrap_or(identity))
-        .collect()
+    let databases = find.await.unwrap_or_default().into_iter();
+    let names = databases.map(|one| one.names.into_iter().next().unwrap_or(one.identity));
+    names.collect()
 }
 
 /// A name that stands in the shared file may be the one that others use: publishing there is worth a question.
@@ -305,23 +292,24 @@ fn confirm_shared_names(args: &Args, directory: &Path, targets: &[Target]) -> Re
     if args.no_config || args.yes {
         return Ok(());
     }
-    let shared = read_json(&directory.join("spacetime.json"))?;
-    let layers = [
-        "spacetime.local.json".to_owned(),
-        format!("spacetime.{}.json", args.env),
-        format!("spacetime.{}.local.json", args.env),
-    ];
-    for layer in layers {
-        if read_json(&directory.join(layer))?.get("database").is_some() {
+    let read = |layer: &str| -> Result<Value> {
+        let path = directory.join(format!("spacetime.{layer}json"));
+        let text = text_if_there(&path)?;
+        text.map_or_else(|| Ok(json!({})), |text| parse_json5(&path, &text))
+    };
+    let shared = read("")?;
+    let env = &args.env;
+    for layer in ["local.", &format!("{env}."), &format!("{env}.local.")] {
+        if read(layer)?.get("database").is_some() {
             return Ok(());
         }
     }
-    let Some(name) = shared["database"].as_str() else {
-        return Ok(());
-    };
-    if !targets.iter().any(|t| t.database.as_deref() == Some(name)) {
+    let shared = shared["database"].as_str();
+    let is_shared = |target: &Target| shared.is_some() && target.database.as_deref() == shared;
+    if !targets.iter().any(is_shared) {
         return Ok(());
     }
+    let name = shared.unwrap_or_default();
     remark!("The database '{name}' is named in spacetime.json, which is shared with others.");
     if prompt::confirm("Do you want to develop against it?", false) {
         return Ok(());
@@ -338,10 +326,8 @@ fn client_command(
     if args.server_only {
         return Ok(None);
     }
-    if let Some(command) = &args.run {
-        return Ok(Some(command.clone()));
-    }
-    if let Some(command) = project.and_then(Project::dev_run) {
+    let said = args.run.as_deref().or(project.and_then(Project::dev_run));
+    if let Some(command) = said {
         return Ok(Some(command.to_owned()));
     }
     let Some(command) = detect_client(directory)? else {
@@ -359,18 +345,16 @@ fn detect_client(directory: &Path) -> Result<Option<String>> {
     let has = |name: &str| directory.join(name).is_file();
     let package = npm::manifest(directory)?.unwrap_or_default();
     if package["scripts"]["dev"].is_string() {
-        let command = match npm::manager(directory) {
+        return Ok(Some(match npm::manager(directory) {
             "yarn" => "yarn dev".to_owned(),
             manager => format!("{manager} run dev"),
-        };
-        return Ok(Some(command));
+        }));
     }
-    let command = match generate::detect_language(directory) {
-        _ if has("Cargo.toml") => "cargo run",
-        Some(Lang::Csharp) => "dotnet run",
-        _ => return Ok(None),
-    };
-    Ok(Some(command.to_owned()))
+    Ok(match generate::detect_language(directory) {
+        _ if has("Cargo.toml") => Some("cargo run".to_owned()),
+        Some(Lang::Csharp) => Some("dotnet run".to_owned()),
+        _ => None,
+    })
 }
 
 fn dev_target(
@@ -380,11 +364,8 @@ fn dev_target(
     target: Target,
     client_lang: Option<Lang>,
 ) -> Result<DevTarget> {
-    let module: PathBuf = args
-        .module_path
-        .clone()
-        .or(target.module_path.clone())
-        .unwrap_or_else(|| directory.join("spacetimedb"));
+    let module = args.module_path.clone().or(target.module_path.clone());
+    let module = module.unwrap_or_else(|| directory.join("spacetimedb"));
     let bindings_path = args.module_bindings_path.as_deref();
     let bindings_path = bindings_path.unwrap_or(Path::new("src/module_bindings"));
     let mut bindings = Vec::new();
@@ -413,16 +394,6 @@ fn dev_target(
         build_options: target.build_options,
         bindings,
     })
-}
-
-/// An empty object if there is no such file.
-fn read_json(path: &Path) -> Result<Value> {
-    let text = text_if_there(path)?;
-    text.map_or_else(|| Ok(json!({})), |text| parse_json5(path, &text))
-}
-
-fn write_json(path: &Path, value: &Value) -> Result<()> {
-    std::fs::write(path, format!("{value:#}\n")).or_cannot("write", path)
 }
 
 #[cfg(test)]

@@ -44,11 +44,10 @@ pub fn watch(session: &Session) -> Result<Changes> {
             EventKind::Modify(_) => true,
             EventKind::Access(_) | EventKind::Any | EventKind::Other => false,
         };
-        if is_change {
-            for path in event.paths.into_iter().filter(|path| filter.admits(path)) {
-                // The receiver goes away when the command ends.
-                let _ = sender.send(path);
-            }
+        let paths = event.paths.into_iter().filter(|_| is_change);
+        for path in paths.filter(|path| filter.admits(path)) {
+            // The receiver goes away when the command ends.
+            let _ = sender.send(path);
         }
     })
     .map_err(cannot)?;
@@ -96,8 +95,8 @@ impl Filter {
     fn admits(&self, path: &Path) -> bool {
         let name = path.file_name().and_then(|name| name.to_str());
         let name = name.unwrap_or_default();
-        if name == ".env.local" || (name.starts_with("spacetime.") && name.ends_with(".local.json"))
-        {
+        let is_layer = name.starts_with("spacetime.") && name.ends_with(".local.json");
+        if name == ".env.local" || is_layer {
             return true;
         }
         // The build itself writes this one.

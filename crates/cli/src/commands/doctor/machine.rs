@@ -26,36 +26,33 @@ pub(super) fn check(report: &mut Report, paths: &Paths, config_path: &Path) -> C
 
 fn check_config(report: &mut Report, path: &Path) -> Config {
     let read = Config::read(path);
+    const NAME: &str = "cli.toml";
+    let shown = path.display();
     match &read {
         Ok(Some(_)) => {
-            report.ok("cli.toml", path.display().to_string());
-            check_private(report, "cli.toml", path);
+            report.ok(NAME, shown.to_string());
+            check_private(report, NAME, path);
         }
-        Ok(None) => report.ok(
-            "cli.toml",
-            format!("not there yet; the first command writes {}", path.display()),
-        ),
-        Err(error) => report.error(
-            "cli.toml",
-            error.text(),
-            "Correct the file, or move it away: the next command writes a new one.",
-        ),
+        Ok(None) => {
+            let message = format!("not there yet; the first command writes {shown}");
+            report.ok(NAME, message);
+        }
+        Err(error) => {
+            let advice = "Correct the file, or move it away: the next command writes a new one.";
+            report.error(NAME, error.text(), advice);
+        }
     }
     if let Some(directory) = existing(path.parent().unwrap_or(Path::new("."))) {
         let advice = "Logins and servers cannot be saved. Whose directory is it? `ls -ld` says.";
-        check_writable(report, "cli.toml", &directory, advice);
+        check_writable(report, NAME, &directory, advice);
     }
     read.ok().flatten().unwrap_or_else(Config::initial)
 }
 
 fn check_writable(report: &mut Report, name: &str, directory: &Path, advice: &str) {
     if let Err(error) = tempfile::tempfile_in(directory) {
-        let directory = directory.display();
-        report.error(
-            name,
-            format!("{directory} cannot be written to: {error}"),
-            advice,
-        );
+        let message = format!("{} cannot be written to: {error}", directory.display());
+        report.error(name, message, advice);
     }
 }
 
@@ -67,9 +64,8 @@ fn check_private(report: &mut Report, name: &str, path: &Path) {
         let Ok(metadata) = std::fs::metadata(path) else {
             return;
         };
-        let mode = metadata.permissions().mode() & 0o777;
+        let (mode, path) = (metadata.permissions().mode() & 0o777, path.display());
         if mode & 0o077 != 0 {
-            let path = path.display();
             let message = format!(
                 "others on this machine may read {path} (mode {mode:03o}), which holds secrets"
             );
@@ -90,16 +86,14 @@ fn existing(path: &Path) -> Option<PathBuf> {
 fn check_data_directory(report: &mut Report, path: &Path) {
     const NAME: &str = "data directory";
     let shown = path.display();
-    match path.exists() {
-        true => match edition(path) {
-            Some(edition) if edition != lightcone_node::EDITION => report.error(
-                NAME,
-                format!("{shown} belongs to a server of the edition `{edition}`"),
-                "Start ours with another --data-dir, or with another --root-dir.",
-            ),
-            _ => report.ok(NAME, shown.to_string()),
-        },
-        false => report.ok(NAME, format!("{shown}, which the first start makes")),
+    match edition(path) {
+        Some(edition) if edition != lightcone_node::EDITION => {
+            let message = format!("{shown} belongs to a server of the edition `{edition}`");
+            let advice = "Start ours with another --data-dir, or with another --root-dir.";
+            report.error(NAME, message, advice);
+        }
+        _ if path.exists() => report.ok(NAME, shown.to_string()),
+        _ => report.ok(NAME, format!("{shown}, which the first start makes")),
     }
     let Some(directory) = existing(path) else {
         return;
@@ -136,15 +130,10 @@ fn check_disk(report: &mut Report, directory: &Path) {
 #[cfg(unix)]
 fn check_open_files(report: &mut Report) {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).maximum;
-    match limit {
-        Some(limit) if limit < OPEN_FILES_GOOD => report.warning(
-            "open files",
-            format!("at most {limit}"),
-            "A server needs one for each client, and some for each database: `ulimit -n 65536`, or LimitNOFILE of its service.",
-        ),
-        _ => report.ok(
-            "open files",
-            limit.map_or_else(|| "no limit".to_owned(), |limit| format!("at most {limit}")),
-        ),
+    let message = limit.map_or("no limit".to_owned(), |limit| format!("at most {limit}"));
+    if limit.is_none_or(|limit| limit >= OPEN_FILES_GOOD) {
+        return report.ok("open files", message);
     }
+    let advice = "A server needs one for each client, and some for each database: `ulimit -n 65536`, or LimitNOFILE of its service.";
+    report.warning("open files", message, advice);
 }

@@ -1,14 +1,14 @@
 //! Our own programs, and the toolchains that modules and clients are built with.
 
 use std::ffi::{OsStr, OsString};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::project::Needs;
 use super::report::{Report, State};
-use super::run::{first_line, version_in, Outcome};
+use super::run::{first_line, version_in, Outcome, TIME_MAX};
 use crate::build::cpp;
 use crate::build::rust_toolchain::{self, Target};
-use crate::paths::{beside_this_program, program_file};
+use crate::paths::{self, beside_this_program, in_path};
 
 /// Below this, npm's packages for clients do not run.
 const NODE_MAJOR_MIN: u64 = 20;
@@ -20,21 +20,20 @@ pub(super) async fn check(report: &mut Report, needs: &Needs) {
     check_rust(report, needs.rust.as_deref()).await;
     check_node(report, needs.node.as_deref()).await;
     if let Some(module) = needs.csharp.as_deref() {
-        check_dotnet(report, module).await;
+        let without = "not found; the C# module cannot be built";
+        let advice = "Install the .NET SDK that the module's global.json names, 8 unless you changed it: https://dot.net";
+        check_version(report, "dotnet", module, State::Error, without, [advice; 2]).await;
     }
     if let Some(module) = needs.cpp.as_deref() {
-        check_cpp(report, module).await;
+        let without = "not found; the C++ module cannot be built";
+        let advice = [cpp::packages(module); 2];
+        for program in cpp::programs(module) {
+            check_version(report, program, module, State::Error, without, advice).await;
+        }
     }
-    for (program, what_for) in [
-        (
-            "wasm-opt",
-            "Release builds of WebAssembly modules are not optimised without it; they work. It is part of `binaryen`.",
-        ),
-        (
-            "git",
-            "`spacetime init --template owner/repository` needs it.",
-        ),
-    ] {
+    const WASM_OPT: &str = "Release builds of WebAssembly modules are not optimised without it; they work. It is part of `binaryen`.";
+    const GIT: &str = "`spacetime init --template owner/repository` needs it.";
+    for (program, what_for) in [("wasm-opt", WASM_OPT), ("git", GIT)] {
         let advice = [what_for; 2];
         check_version(report, program, here, State::Note, "not found", advice).await;
     }
@@ -76,46 +75,28 @@ async fn check_version(
 
 /// This program, and whether the shell means the same one.
 fn this_program(report: &mut Report) {
-    let this = std::env::current_exe().and_then(std::fs::canonicalize);
-    let Ok(this) = this else {
+    const NAME: &str = "spacetime";
+    let Ok(this) = paths::this_program() else {
         let advice = "Was it replaced while it ran? Start it again.";
-        report.warning("spacetime", "cannot find its own file", advice);
-        return;
+        return report.warning(NAME, "cannot find its own file", advice);
     };
-    let version = format!(
-        "{}, follows {}, at {}",
-        env!("CARGO_PKG_VERSION"),
-        crate::COMPATIBLE_VERSION,
-        this.display()
-    );
+    let (own, follows) = (env!("CARGO_PKG_VERSION"), crate::COMPATIBLE_VERSION);
+    let version = format!("{own}, follows {follows}, at {}", this.display());
     let path = std::env::var_os("PATH").unwrap_or_default();
-    match in_path("spacetime", &path) {
-        Some(other) if std::fs::canonicalize(&other).ok().as_deref() != Some(&this) => report
-            .warning(
-                "spacetime",
-                format!(
-                    "{version}\nbut `spacetime` in your shell is {}",
-                    other.display()
-                ),
-                "Remove one of the two, or put the directory of the other first in PATH.",
-            ),
-        Some(_) => report.ok("spacetime", version),
-        None => report.note(
-            "spacetime",
-            format!("{version}\nwhich is not in PATH"),
-            format!(
-                "export PATH=\"{}:$PATH\"",
-                this.parent().unwrap_or(&this).display()
-            ),
-        ),
+    match in_path(NAME, &path) {
+        Some(other) if std::fs::canonicalize(&other).ok().as_deref() != Some(&this) => {
+            let other = other.display();
+            let message = format!("{version}\nbut `spacetime` in your shell is {other}");
+            let advice = "Remove one of the two, or put the directory of the other first in PATH.";
+            report.warning(NAME, message, advice);
+        }
+        Some(_) => report.ok(NAME, version),
+        None => {
+            let message = format!("{version}\nwhich is not in PATH");
+            let directory = this.parent().unwrap_or(&this).display();
+            report.note(NAME, message, format!("export PATH=\"{directory}:$PATH\""));
+        }
     }
-}
-
-/// The first file of that name in the directories of PATH.
-fn in_path(name: &str, path: &OsStr) -> Option<PathBuf> {
-    let mut directories = std::env::split_paths(path);
-    let file = |directory: PathBuf| directory.join(program_file(name));
-    directories.find_map(|directory| Some(file(directory)).filter(|file| file.is_file()))
 }
 
 async fn server_program(report: &mut Report, here: &Path) {
@@ -132,25 +113,21 @@ async fn server_program(report: &mut Report, here: &Path) {
         Outcome::Line(line) if line.ends_with(own) => {
             report.ok(NAME, program.display().to_string())
         }
-        Outcome::Line(line) => report.error(
-            NAME,
-            format!("is of another version: {line} beside {own}"),
-            "Install both programs of one version.",
-        ),
-        Outcome::Missing | Outcome::Failed(_) => report.error(
-            NAME,
-            format!("{} cannot be run", program.display()),
-            "Is it executable (chmod +x), and made for this machine?",
-        ),
+        Outcome::Line(line) => {
+            let message = format!("is of another version: {line} beside {own}");
+            report.error(NAME, message, "Install both programs of one version.");
+        }
+        Outcome::Missing | Outcome::Failed(_) => {
+            let message = format!("{} cannot be run", program.display());
+            let advice = "Is it executable (chmod +x), and made for this machine?";
+            report.error(NAME, message, advice);
+        }
     }
 }
 
 /// Needed by a project: an error. Not needed here: a note.
-fn missing(needed: bool) -> State {
-    match needed {
-        true => State::Error,
-        false => State::Note,
-    }
+fn missing(module: Option<&Path>) -> State {
+    module.map_or(State::Note, |_| State::Error)
 }
 
 async fn check_rust(report: &mut Report, module: Option<&Path>) {
@@ -161,36 +138,33 @@ async fn check_rust(report: &mut Report, module: Option<&Path>) {
         "https://rustup.rs tells how to install Rust.",
         "`cargo --version` should work in this directory; where rustup has no toolchain: rustup default stable",
     ];
-    let state = missing(module.is_some());
+    let state = missing(module);
     match version(report, ("cargo", &cargo), directory, state, without, advice).await {
         Some(line) => report.ok("cargo", line),
         None => return,
     }
+    const NAME: &str = rust_toolchain::TARGET;
     let found = tokio::task::spawn_blocking(rust_toolchain::target);
-    match tokio::time::timeout(std::time::Duration::from_secs(10), found).await {
-        Ok(Ok(Target::Installed)) => report.ok(rust_toolchain::TARGET, "installed"),
-        Ok(Ok(Target::BuiltByCargo)) => report.ok(
-            rust_toolchain::TARGET,
-            "cargo builds it (CARGO_UNSTABLE_BUILD_STD)",
-        ),
-        Ok(Ok(Target::Missing(sysroot))) => report.bad(
-            rust_toolchain::TARGET,
-            state,
-            format!("not in {}", sysroot.display()),
-            rust_toolchain::how_to_get_target(),
-        ),
-        Ok(Ok(Target::NoCompiler)) | Ok(Err(_)) | Err(_) => report.bad(
-            rust_toolchain::TARGET,
-            state,
-            "rustc does not say where it is installed",
-            "Does `rustc --print sysroot` work in this directory?",
-        ),
+    match tokio::time::timeout(TIME_MAX, found).await {
+        Ok(Ok(Target::Installed)) => report.ok(NAME, "installed"),
+        Ok(Ok(Target::BuiltByCargo)) => {
+            report.ok(NAME, "cargo builds it (CARGO_UNSTABLE_BUILD_STD)")
+        }
+        Ok(Ok(Target::Missing(sysroot))) => {
+            let message = format!("not in {}", sysroot.display());
+            report.bad(NAME, state, message, rust_toolchain::how_to_get_target());
+        }
+        Ok(Ok(Target::NoCompiler)) | Ok(Err(_)) | Err(_) => {
+            let message = "rustc does not say where it is installed";
+            let advice = "Does `rustc --print sysroot` work in this directory?";
+            report.bad(NAME, state, message, advice);
+        }
     }
 }
 
 async fn check_node(report: &mut Report, package: Option<&Path>) {
     let directory = package.unwrap_or(Path::new("."));
-    let state = missing(package.is_some());
+    let state = missing(package);
     let wanted = format!("Install Node.js {NODE_MAJOR_MIN} or newer: https://nodejs.org, or your system's package `nodejs` if it is as new.");
     let without =
         "not found; clients in TypeScript cannot run, and types of modules are not checked";
@@ -211,25 +185,9 @@ async fn check_node(report: &mut Report, package: Option<&Path>) {
     check_version(report, "npm", directory, state, without, advice).await;
 }
 
-/// Only where a module is in C#: nothing else needs it.
-async fn check_dotnet(report: &mut Report, module: &Path) {
-    let without = "not found; the C# module cannot be built";
-    let advice = "Install the .NET SDK that the module's global.json names, 8 unless you changed it: https://dot.net";
-    check_version(report, "dotnet", module, State::Error, without, [advice; 2]).await;
-}
-
-/// The same for C++.
-async fn check_cpp(report: &mut Report, module: &Path) {
-    let without = "not found; the C++ module cannot be built";
-    let advice = [cpp::packages(module); 2];
-    for program in cpp::programs(module) {
-        check_version(report, program, module, State::Error, without, advice).await;
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::in_path;
+    use crate::paths::in_path;
 
     #[test]
     fn the_first_directory_wins() {

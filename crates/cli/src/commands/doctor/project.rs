@@ -7,6 +7,7 @@ use super::run::version_in;
 use crate::build::{self, Language};
 use crate::error::Result;
 use crate::npm;
+use crate::paths::nearest;
 use crate::project::{Project, Target};
 
 /// Files of bindings begin with lines of comments; a large file is not read to its end for one of them.
@@ -21,7 +22,6 @@ pub(super) struct Needs {
     pub node: Option<PathBuf>,
     pub csharp: Option<PathBuf>,
     pub cpp: Option<PathBuf>,
-    /// The directories of modules.
     modules: Vec<PathBuf>,
     root: PathBuf,
 }
@@ -38,9 +38,8 @@ impl Needs {
         modules.sort();
         modules.dedup();
         let first = |language: Language| {
-            let mut modules = modules.iter();
-            let found = modules.find(|d| build::language(d) == Some(language));
-            found.cloned()
+            let is_it = |d: &&PathBuf| build::language(d) == Some(language);
+            modules.iter().find(is_it).cloned()
         };
         let client = Some(root.clone()).filter(|root| root.join("package.json").is_file());
         Self {
@@ -71,36 +70,26 @@ pub(super) fn server(project: Option<&Project>) -> Option<String> {
 }
 
 pub(super) fn check(report: &mut Report, project: &Result<Option<Project>>, needs: &Needs) {
-    let targets = match project {
-        Err(error) => {
-            report.error("spacetime.json", error.text(), CORRECT);
-            Vec::new()
-        }
+    const NAME: &str = "spacetime.json";
+    let mut targets = Vec::new();
+    match project {
+        Err(error) => report.error(NAME, error.text(), CORRECT),
         Ok(None) => {
             let text = "none here or above: commands take the database as an argument";
-            report.ok("spacetime.json", text);
-            Vec::new()
+            report.ok(NAME, text);
         }
-        Ok(Some(project)) => check_settings(report, project),
-    };
+        Ok(Some(project)) => match project.targets() {
+            Ok(found) => {
+                report.ok(NAME, project.file_names().join("\n"));
+                targets = found;
+            }
+            Err(error) => report.error(NAME, error.to_string(), CORRECT),
+        },
+    }
     for module in &needs.modules {
         check_module(report, module);
     }
     check_bindings(report, needs, &targets);
-}
-
-fn check_settings(report: &mut Report, project: &Project) -> Vec<Target> {
-    const NAME: &str = "spacetime.json";
-    match project.targets() {
-        Ok(targets) => {
-            report.ok(NAME, project.file_names().join("\n"));
-            targets
-        }
-        Err(error) => {
-            report.error(NAME, error.to_string(), CORRECT);
-            Vec::new()
-        }
-    }
 }
 
 fn check_module(report: &mut Report, module: &Path) {
@@ -132,14 +121,11 @@ fn check_module(report: &mut Report, module: &Path) {
 fn compare(report: &mut Report, name: &str, what: &str, version: &str) {
     let (Some(theirs), Some(ours)) = (version_in(version), version_in(crate::COMPATIBLE_VERSION))
     else {
-        report.ok(name, what);
-        return;
+        return report.ok(name, what);
     };
-    let advice = format!(
-        "This program follows {}. Use a package {}.*, or a newer program.",
-        crate::COMPATIBLE_VERSION,
-        ours.0
-    );
+    let (follows, major) = (crate::COMPATIBLE_VERSION, ours.0);
+    let advice =
+        format!("This program follows {follows}. Use a package {major}.*, or a newer program.");
     if theirs.0 != ours.0 {
         report.warning(name, format!("{what}, of another major version"), advice);
     } else if (theirs.0, theirs.1) > (ours.0, ours.1) {
@@ -151,24 +137,18 @@ fn compare(report: &mut Report, name: &str, what: &str, version: &str) {
 
 /// The version of a crate in the nearest Cargo.lock.
 fn locked_crate(directory: &Path, name: &str) -> Option<String> {
-    let text = nearest(directory, "Cargo.lock")?;
+    let text = std::fs::read_to_string(nearest(directory, "Cargo.lock")?).ok()?;
     let wanted = format!("name = \"{name}\"");
     let mut lines = text.lines().skip_while(|line| *line != wanted);
     let version = lines.nth(1)?.strip_prefix("version = \"")?;
     Some(version.trim_end_matches('"').to_owned())
 }
 
-/// The text of a file in a directory, or else in the nearest one above it that has such a file.
-fn nearest(directory: &Path, file: &str) -> Option<String> {
-    let directory = std::path::absolute(directory).ok()?;
-    let mut files = directory.ancestors().map(|above| above.join(file));
-    std::fs::read_to_string(files.find(|file| file.is_file())?).ok()
-}
-
 /// The version of an npm package that is installed for a directory.
 fn installed_package(directory: &Path, name: &str) -> Option<String> {
-    let manifest = nearest(directory, &format!("node_modules/{name}/package.json"))?;
-    let manifest: serde_json::Value = serde_json::from_str(&manifest).ok()?;
+    let manifest = nearest(directory, format!("node_modules/{name}/package.json"))?;
+    let manifest = std::fs::read(manifest).ok()?;
+    let manifest: serde_json::Value = serde_json::from_slice(&manifest).ok()?;
     Some(manifest.get("version")?.as_str()?.to_owned())
 }
 
@@ -183,17 +163,12 @@ fn check_bindings(report: &mut Report, needs: &Needs, targets: &[Target]) {
         let Some(version) = heads.iter().find_map(|file| generated_by(file)) else {
             continue;
         };
-        let shown = directory.display();
-        match version == crate::COMPATIBLE_VERSION {
-            true => report.ok("bindings", format!("{shown}, of version {version}")),
-            false => report.warning(
-                "bindings",
-                format!(
-                    "{shown} are of version {version}, this program writes {}",
-                    crate::COMPATIBLE_VERSION
-                ),
-                "spacetime generate",
-            ),
+        let (shown, ours) = (directory.display(), crate::COMPATIBLE_VERSION);
+        if version == ours {
+            report.ok("bindings", format!("{shown}, of version {version}"));
+        } else {
+            let message = format!("{shown} are of version {version}, this program writes {ours}");
+            report.warning("bindings", message, "spacetime generate");
         }
     }
 }
@@ -201,11 +176,9 @@ fn check_bindings(report: &mut Report, needs: &Needs, targets: &[Target]) {
 /// Which version generated a file, as its first lines say.
 fn generated_by(file: &Path) -> Option<String> {
     let text = std::fs::read_to_string(file).ok()?;
-    let line = text
-        .lines()
-        .take(HEAD_LINES)
-        .find_map(|line| line.split_once(GENERATED_BY))?;
-    Some(line.1.split([' ', ')']).next()?.to_owned())
+    let mut lines = text.lines().take(HEAD_LINES);
+    let (_, version) = lines.find_map(|line| line.split_once(GENERATED_BY))?;
+    Some(version.split([' ', ')']).next()?.to_owned())
 }
 
 #[cfg(test)]

@@ -36,24 +36,18 @@ impl Report {
         self.group = group;
     }
 
-    pub fn add(
-        &mut self,
-        name: &str,
-        state: State,
-        message: impl Into<String>,
-        advice: Option<String>,
-    ) {
+    fn add(&mut self, name: &str, state: State, message: String, advice: Option<String>) {
         self.checks.push(Check {
             group: self.group,
             name: name.to_owned(),
             state,
-            message: message.into(),
+            message,
             advice,
         });
     }
 
     pub fn ok(&mut self, name: &str, message: impl Into<String>) {
-        self.add(name, State::Ok, message, None);
+        self.add(name, State::Ok, message.into(), None);
     }
 
     pub fn error(&mut self, name: &str, message: impl Into<String>, advice: impl Into<String>) {
@@ -75,7 +69,7 @@ impl Report {
         message: impl Into<String>,
         advice: impl Into<String>,
     ) {
-        self.add(name, state, message, Some(advice.into()));
+        self.add(name, state, message.into(), Some(advice.into()));
     }
 
     pub fn count(&self, state: State) -> usize {

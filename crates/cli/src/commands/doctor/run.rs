@@ -6,7 +6,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 /// Enough for a cold disk; a program that waits for a network or a person is given up.
-const TIME_MAX: Duration = Duration::from_secs(10);
+pub(super) const TIME_MAX: Duration = Duration::from_secs(10);
 
 /// What came of a program.
 #[derive(Debug, PartialEq, Eq)]
@@ -17,7 +17,6 @@ pub(super) enum Outcome {
     Failed(String),
 }
 
-/// Runs a program in a directory.
 pub(super) async fn first_line(
     program: impl AsRef<OsStr>,
     args: &[&str],
@@ -33,21 +32,18 @@ pub(super) async fn first_line(
         Err(_) => Outcome::Failed(format!("did not end in {} s", TIME_MAX.as_secs())),
         Ok(Err(error)) if error.kind() == std::io::ErrorKind::NotFound => Outcome::Missing,
         Ok(Err(error)) => Outcome::Failed(error.to_string()),
+        Ok(Ok(output)) if output.status.success() => Outcome::Line(line_of(&output.stdout)),
         Ok(Ok(output)) => {
-            let said = match output.status.success() {
-                true => &output.stdout,
-                false => &output.stderr,
-            };
-            let said = String::from_utf8_lossy(said);
-            let line = said.lines().find(|line| !line.trim().is_empty());
-            let line = line.unwrap_or("nothing").trim();
-            let line = crate::http::shown(line);
-            match output.status.success() {
-                true => Outcome::Line(line),
-                false => Outcome::Failed(format!("{}: {line}", output.status)),
-            }
+            Outcome::Failed(format!("{}: {}", output.status, line_of(&output.stderr)))
         }
     }
+}
+
+/// The first line that says something.
+fn line_of(said: &[u8]) -> String {
+    let said = String::from_utf8_lossy(said);
+    let line = said.lines().find(|line| !line.trim().is_empty());
+    crate::http::shown(line.unwrap_or("nothing").trim())
 }
 
 /// The first number with dots in a text: `2.10.1` of `cargo 2.10.1 (abc)`.

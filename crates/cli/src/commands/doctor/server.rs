@@ -22,21 +22,15 @@ const ANSWER_BYTES_MAX: usize = 64 << 10;
 /// A day's notice before a login ends.
 const LOGIN_NOTICE_SECONDS: u64 = 24 * 60 * 60;
 
-/// Which server is looked at.
-pub(super) struct WantedServer {
-    pub server: Option<String>,
-    /// The user wants this one: it must be there.
-    pub is_named: bool,
-}
-
+/// `must_be_there`: the user has named this server.
 pub(super) async fn check(
     report: &mut Report,
     config: &Config,
-    asked: &WantedServer,
+    (server, must_be_there): (Option<&str>, bool),
     project: Option<&Project>,
 ) {
     const NAME: &str = "address";
-    let url = match config.server_url(asked.server.as_deref()) {
+    let url = match config.server_url(server) {
         Ok(url) => url,
         Err(error) => {
             let advice = "`spacetime server list` shows those that are saved.";
@@ -50,12 +44,11 @@ pub(super) async fn check(
             return report.error(NAME, error.to_string(), advice);
         }
     };
-    if !check_ping(report, &client, asked.is_named).await {
+    if !check_ping(report, &client, must_be_there).await {
         return;
     }
     check_version(report, &client).await;
-    let is_accepted = check_login(report, config, &url).await;
-    if is_accepted {
+    if check_login(report, config, &url).await {
         check_databases(report, &client, &url, config, project).await;
     }
 }
@@ -73,7 +66,7 @@ async fn get(client: &Client, path: &str) -> Result<Response, String> {
 }
 
 /// True if a server answers.
-async fn check_ping(report: &mut Report, client: &Client, is_named: bool) -> bool {
+async fn check_ping(report: &mut Report, client: &Client, must_be_there: bool) -> bool {
     const NAME: &str = "ping";
     let url = client.base();
     let (message, advice) = match get(client, "/v1/ping").await {
@@ -86,7 +79,7 @@ async fn check_ping(report: &mut Report, client: &Client, is_named: bool) -> boo
             format!("{url} answers {}: that is no server of this kind", response.status()),
             "Something else listens there. Stop it, or name the server's address with --server.",
         ),
-        Err(_) if is_loopback(url) && !is_named && is_port_free(url).await => {
+        Err(_) if is_loopback(url) && !must_be_there && is_port_free(url).await => {
             let message = format!("no server runs at {url}; the port is free");
             report.warning(NAME, message, "`spacetime start` starts one.");
             return false;
@@ -141,20 +134,17 @@ async fn check_version(report: &mut Report, client: &Client) {
     let health: Value = serde_json::from_slice(&health).unwrap_or_default();
     let (package, version) = (health["package_name"].as_str(), health["version"].as_str());
     let own = env!("CARGO_PKG_VERSION");
-    match (package, version) {
-        (Some("lightcone-server"), Some(version)) if version == own => {
-            report.ok("version", version)
-        }
-        (Some("lightcone-server"), Some(version)) => report.warning(
-            "version",
-            format!("the server is {version}, this program {own}"),
-            "Use the same version of both.",
-        ),
-        (Some(package), Some(version)) => report.ok(
-            "version",
-            format!("{} {}", http::shown(package), http::shown(version)),
-        ),
-        _ => {}
+    let (Some(package), Some(version)) = (package, version) else {
+        return;
+    };
+    if package != "lightcone-server" {
+        let message = format!("{} {}", http::shown(package), http::shown(version));
+        report.ok("version", message);
+    } else if version == own {
+        report.ok("version", version);
+    } else {
+        let message = format!("the server is {version}, this program {own}");
+        report.warning("version", message, "Use the same version of both.");
     }
 }
 
@@ -168,10 +158,8 @@ async fn check_login(report: &mut Report, config: &Config, url: &str) -> bool {
     let token = match credentials::look(config, &client, kept).await {
         Ok(Found::Here(token) | Found::Moved { token, .. }) => token,
         Ok(Found::Nothing) => {
-            report.ok(
-                NAME,
-                "none for this server; the first command that needs one gets one",
-            );
+            let message = "none for this server; the first command that needs one gets one";
+            report.ok(NAME, message);
             return true;
         }
         Err(error) => {
@@ -190,32 +178,27 @@ async fn check_login(report: &mut Report, config: &Config, url: &str) -> bool {
         }
     };
     if !config.may_send_login(url) {
-        report.warning(
-            NAME,
-            format!("as {identity}; not tried, because the connection is not encrypted"),
-            "Use https, or agree with `spacetime server edit <server> --allow-insecure`.",
-        );
+        let message = format!("as {identity}; not tried, because the connection is not encrypted");
+        let advice = "Use https, or agree with `spacetime server edit <server> --allow-insecure`.";
+        report.warning(NAME, message, advice);
         return false;
     }
     let client = client.with_token(token.clone());
     match get(&client, &format!("/v1/identity/{identity}/verify")).await {
         Ok(response) if response.status() == StatusCode::UNAUTHORIZED => {
-            report.error(
-                NAME,
-                format!("the server does not accept the login as {identity}"),
-                "It ended, or the server has other keys than when it gave it. `spacetime logout -s SERVER`, then log in again; with a new identity, databases of the old one are another user's.",
-            );
+            let message = format!("the server does not accept the login as {identity}");
+            let advice = "It ended, or the server has other keys than when it gave it. `spacetime logout -s SERVER`, then log in again; with a new identity, databases of the old one are another user's.";
+            report.error(NAME, message, advice);
             false
         }
         Ok(_) => {
-            let is_renewed = config.renewal(url).is_some();
-            match ends_within_a_day(&token) && !is_renewed {
-                true => report.warning(
-                    NAME,
-                    format!("as {identity}, which ends within a day"),
-                    "spacetime login",
-                ),
-                false => report.ok(NAME, format!("as {identity}")),
+            let end_max = now_seconds() + LOGIN_NOTICE_SECONDS;
+            let ends_soon = end_of(&token).is_some_and(|end| end < end_max);
+            if ends_soon && config.renewal(url).is_none() {
+                let message = format!("as {identity}, which ends within a day");
+                report.warning(NAME, message, "spacetime login");
+            } else {
+                report.ok(NAME, format!("as {identity}"));
             }
             true
         }
@@ -226,11 +209,6 @@ async fn check_login(report: &mut Report, config: &Config, url: &str) -> bool {
     }
 }
 
-fn ends_within_a_day(token: &str) -> bool {
-    end_of(token).is_some_and(|end| end < now_seconds() + LOGIN_NOTICE_SECONDS)
-}
-
-/// The project's databases on this server.
 async fn check_databases(
     report: &mut Report,
     client: &Client,
@@ -246,11 +224,10 @@ async fn check_databases(
         let path = format!("/v1/database/{}/identity", http::encode(&name));
         match get(client, &path).await {
             Ok(response) if response.status().is_success() => report.ok("database", name),
-            Ok(response) if response.status() == StatusCode::NOT_FOUND => report.note(
-                "database",
-                format!("`{name}` is not there yet"),
-                "spacetime publish",
-            ),
+            Ok(response) if response.status() == StatusCode::NOT_FOUND => {
+                let message = format!("`{name}` is not there yet");
+                report.note("database", message, "spacetime publish");
+            }
             Ok(response) => {
                 let message = format!("`{name}`: the server answers {}", response.status());
                 report.warning("database", message, "Its log may say why.");

@@ -1,10 +1,13 @@
 //! Bindings to write: in which language, of which module, and where.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
+use lightcone_schema::ModuleDef;
 
-use crate::error::Error;
+use crate::build::{self, HostType};
+use crate::definition::{of_program, parse};
+use crate::error::{Error, FileResult as _, Result};
 
 /// The languages of the reference's generator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -31,6 +34,31 @@ pub enum Source {
     Js(PathBuf),
     /// JSON in a file; `-` is stdin.
     Definition(PathBuf),
+}
+
+impl Source {
+    pub fn definition(&self) -> Result<ModuleDef> {
+        match self {
+            Self::Project {
+                directory,
+                build_options,
+            } => {
+                let options = build::Options::parse(build_options.as_deref())?;
+                let built = build::build(directory, &options)?;
+                of_program(&built.path, built.host_type)
+            }
+            Self::Wasm(path) => of_program(path, HostType::Wasm),
+            Self::Js(path) => of_program(path, HostType::Js),
+            Self::Definition(path) => {
+                let text = match path == Path::new("-") {
+                    true => std::io::read_to_string(std::io::stdin()),
+                    false => std::fs::read_to_string(path),
+                };
+                let text = text.or_cannot("read", path)?;
+                parse(&text, &path.display().to_string())
+            }
+        }
+    }
 }
 
 /// Bindings to write.

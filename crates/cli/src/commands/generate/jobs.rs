@@ -113,15 +113,10 @@ pub fn jobs(args: &Args, project: Option<&Project>) -> Result<Vec<Job>> {
             bail!("LC0608", "{option} cannot be used for several `generate` entries at once. Pass --no-config to use it alone.");
         }
     }
-    let jobs = entries.into_iter().map(|(target, entry)| {
-        job(
-            args,
-            &project.directory,
-            Some((project, target)),
-            Some(entry),
-        )
-    });
-    jobs.collect()
+    let here = &project.directory;
+    let jobs = entries.into_iter();
+    jobs.map(|(target, entry)| job(args, here, Some((project, target)), Some(entry)))
+        .collect()
 }
 
 /// The same jobs for `spacetime dev`, which has built the target's module itself.
@@ -130,9 +125,10 @@ pub fn jobs_of_target(project: &Project, target: &Target) -> Result<Vec<Job>> {
         yes: true,
         ..Args::default()
     };
-    let of = Some((project, target));
-    let jobs = target.generate.iter();
-    jobs.map(|entry| job(&args, &project.directory, of, Some(entry)))
+    let (here, of) = (&project.directory, Some((project, target)));
+    let entries = target.generate.iter();
+    entries
+        .map(|entry| job(&args, here, of, Some(entry)))
         .collect()
 }
 
@@ -181,15 +177,16 @@ fn job(
         let module = [&target.bin_path, &target.js_path, &target.module_path];
         named_source(module, &build_options)
     };
+    let source = named.or_else(|| of.and_then(of_target));
+    let out_dir = args.out_dir.clone().or(entry.out_dir.clone());
     Ok(Job {
         lang,
-        source: match named.or_else(|| of.and_then(of_target)) {
-            Some(source) => source,
-            None => default_source(directory, build_options)?,
-        },
-        out_dir: match args.out_dir.clone().or(entry.out_dir.clone()) {
-            Some(directory) => directory,
-            None => directory.join(default_out_dir(lang)?),
+        source: source.map_or_else(|| default_source(directory, build_options), Ok)?,
+        out_dir: match (out_dir, lang) {
+            (Some(directory), _) => directory,
+            (None, Lang::Typescript | Lang::Rust) => directory.join("src/module_bindings"),
+            (None, Lang::Csharp) => directory.join("module_bindings"),
+            (None, Lang::Unrealcpp) => return Err(unsupported_language()),
         },
         include_private: args.include_private || entry.include_private,
         client_package: args.client_package.clone().or(entry.client_package.clone()),
@@ -215,21 +212,12 @@ fn named_source(
 fn default_source(directory: &Path, build_options: Option<String>) -> Result<Source> {
     let directory = directory.join("spacetimedb");
     if !directory.is_dir() {
-        let module = directory.display();
-        bail!("LC0610", "{module} does not exist. Say where the module is with --module-path, --bin-path or --js-path.");
+        bail!("LC0610", "{} does not exist. Say where the module is with --module-path, --bin-path or --js-path.", directory.display());
     }
     Ok(Source::Project {
         directory,
         build_options,
     })
-}
-
-pub fn default_out_dir(lang: Lang) -> Result<&'static str> {
-    match lang {
-        Lang::Typescript | Lang::Rust => Ok("src/module_bindings"),
-        Lang::Csharp => Ok("module_bindings"),
-        Lang::Unrealcpp => Err(unsupported_language()),
-    }
 }
 
 /// The language of the client in a directory.
@@ -248,21 +236,21 @@ fn check_languages_options(args: &Args) -> Result<()> {
     use Lang::{Csharp, Typescript, Unrealcpp};
     let module_name = args.unreal_module_name.is_some();
     let package = args.client_package.is_some();
-    let given = [
+    let mut given = [
         (args.namespace.is_some(), "--namespace", Csharp),
         (args.uproject_dir.is_some(), "--uproject-dir", Unrealcpp),
         (module_name, "--unreal-module-name", Unrealcpp),
         (args.module_prefix.is_some(), "--module-prefix", Unrealcpp),
         (package, "--client-package", Typescript),
-    ];
-    for (is_given, option, wanted) in given {
-        if is_given && args.lang.is_some_and(|lang| lang != wanted) {
-            let language = wanted.to_possible_value().expect("no language is hidden");
-            let language = language.get_name();
-            return Err(Error::Usage(format!("{option} is for {language} only")));
-        }
-    }
-    Ok(())
+    ]
+    .into_iter();
+    let is_other = |wanted: Lang| args.lang.is_some_and(|lang| lang != wanted);
+    let Some((_, option, wanted)) = given.find(|(given, _, of)| *given && is_other(*of)) else {
+        return Ok(());
+    };
+    let language = wanted.to_possible_value().expect("no language is hidden");
+    let text = format!("{option} is for {} only", language.get_name());
+    Err(Error::Usage(text))
 }
 
 #[cfg(test)]

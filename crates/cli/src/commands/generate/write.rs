@@ -35,17 +35,13 @@ pub fn write(out_dir: &Path, files: &[GeneratedFile], job: &Job) -> Result<()> {
 
 /// Lets rustfmt lay Rust texts out; without it they are as right, and less neat.
 fn format(lang: Lang, files: &[GeneratedFile]) -> Vec<String> {
-    let plain = || files.iter().map(|f| f.text.clone()).collect();
-    if lang != Lang::Rust || files.is_empty() {
-        return plain();
-    }
-    match rustfmt(files) {
-        Ok(formatted) => formatted,
-        Err(why) => {
-            remark!("warning: the files are not formatted: {why}");
-            plain()
+    if lang == Lang::Rust && !files.is_empty() {
+        match rustfmt(files) {
+            Ok(formatted) => return formatted,
+            Err(why) => remark!("warning: the files are not formatted: {why}"),
         }
     }
+    files.iter().map(|file| file.text.clone()).collect()
 }
 
 fn rustfmt(files: &[GeneratedFile]) -> std::result::Result<Vec<String>, String> {
@@ -57,9 +53,8 @@ fn rustfmt(files: &[GeneratedFile]) -> std::result::Result<Vec<String>, String> 
         std::fs::write(&path, &file.text).map_err(|e| e.to_string())?;
         command.arg(path);
     }
-    let output = command
-        .output()
-        .map_err(|e| format!("rustfmt cannot be run: {e}"))?;
+    let output = command.output();
+    let output = output.map_err(|e| format!("rustfmt cannot be run: {e}"))?;
     if !output.status.success() {
         return Err(String::from_utf8_lossy(&output.stderr).trim().to_owned());
     }
@@ -71,9 +66,8 @@ fn rustfmt(files: &[GeneratedFile]) -> std::result::Result<Vec<String>, String> 
 }
 
 fn is_generated(path: &Path) -> bool {
-    let is_file = path
-        .symlink_metadata()
-        .is_ok_and(|metadata| metadata.is_file());
+    let metadata = path.symlink_metadata();
+    let is_file = metadata.is_ok_and(|metadata| metadata.is_file());
     is_file && std::fs::read(path).is_ok_and(|text| text.starts_with(PREFIX.as_bytes()))
 }
 

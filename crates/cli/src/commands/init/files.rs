@@ -8,7 +8,7 @@ use serde_json::{json, Value};
 
 use super::plan::{kebab, Plan, Source};
 use crate::build::csharp;
-use crate::error::{Error, FileResult as _, Result};
+use crate::error::{FileResult as _, Result};
 
 /// What assistants that write code should know of such a project.
 const RULES: &str = include_str!("rules.md");
@@ -23,48 +23,39 @@ pub fn write(plan: &Plan) -> Result<()> {
                 write_directory(directory, directory.path(), plan)?;
             }
             if !plan.server_only {
-                write_new(
-                    &plan.directory.join("README.md"),
-                    &template.readme(&plan.name),
-                )?;
+                let readme = plan.directory.join("README.md");
+                write_new(&readme, &template.readme(&plan.name))?;
             }
         }
         Source::Git(url) => clone(url, plan)?,
     }
-    let root = &plan.directory;
-    npm_package(&root.join("package.json"), Some(&kebab(&plan.name)), plan)?;
-    npm_package(&root.join("spacetimedb/package.json"), None, plan)?;
-    cargo_package(&root.join("Cargo.toml"), Some(&kebab(&plan.name)))?;
-    cargo_package(&root.join("spacetimedb/Cargo.toml"), None)?;
-    csharp_projects(root)?;
-    csharp_projects(&root.join("spacetimedb"))?;
+    let (root, name) = (&plan.directory, kebab(&plan.name));
+    for (directory, name) in [
+        (root.clone(), Some(&*name)),
+        (root.join("spacetimedb"), None),
+    ] {
+        npm_package(&directory.join("package.json"), name, plan)?;
+        cargo_package(&directory.join("Cargo.toml"), name)?;
+        csharp_projects(&directory)?;
+    }
 
     let mut project = json!({ "server": plan.server, "module-path": "./spacetimedb" });
     if plan.native_aot {
         project["native-aot"] = true.into();
     }
+    let local = json!({ "database": plan.database });
     write_new(&root.join("spacetime.json"), &pretty(&project))?;
-    write_new(
-        &root.join("spacetime.local.json"),
-        &pretty(&json!({ "database": plan.database })),
-    )?;
+    write_new(&root.join("spacetime.local.json"), &pretty(&local))?;
     write_new(&root.join(".gitignore"), IGNORED)?;
     if root.join("package.json").is_file() {
-        let host = plan
-            .server_url
-            .replacen("http", "ws", 1)
-            .replace("//127.0.0.1", "//localhost");
-        write_new(
-            &root.join(".env.local"),
-            &environment(&plan.database, &host),
-        )?;
+        let host = plan.server_url.replacen("http", "ws", 1);
+        let host = host.replace("//127.0.0.1", "//localhost");
+        let variables = environment(&plan.database, &host);
+        write_new(&root.join(".env.local"), &variables)?;
     }
-    for name in [
-        "AGENTS.md",
-        "CLAUDE.md",
-        ".windsurfrules",
-        ".github/copilot-instructions.md",
-    ] {
+    const FOR_ASSISTANTS: &str =
+        "AGENTS.md CLAUDE.md .windsurfrules .github/copilot-instructions.md";
+    for name in FOR_ASSISTANTS.split(' ') {
         write_new(&root.join(name), RULES)?;
     }
     let cursor = format!(
@@ -103,7 +94,6 @@ fn write_directory(directory: &Dir<'_>, root: &Path, plan: &Plan) -> Result<()> 
     Ok(())
 }
 
-/// Clones a repository without its history.
 fn clone(url: &str, plan: &Plan) -> Result<()> {
     let status = Command::new("git")
         .args(["clone", "--depth", "1", "--", url])
@@ -126,21 +116,21 @@ fn pretty(value: &Value) -> String {
 }
 
 /// The frameworks' prefixes of variables that reach a page.
-pub const PREFIXES: [&str; 6] = [
-    "SPACETIMEDB",
-    "VITE_SPACETIMEDB",
-    "NEXT_PUBLIC_SPACETIMEDB",
-    "REACT_APP_SPACETIMEDB",
-    "EXPO_PUBLIC_SPACETIMEDB",
-    "PUBLIC_SPACETIMEDB",
+const PREFIXES: [&str; 6] = [
+    "",
+    "VITE_",
+    "NEXT_PUBLIC_",
+    "REACT_APP_",
+    "EXPO_PUBLIC_",
+    "PUBLIC_",
 ];
 
 /// The twelve variables of `.env.local` (07 §9).
 pub fn environment(database: &str, host: &str) -> String {
-    PREFIXES
-        .iter()
-        .map(|prefix| format!("{prefix}_DB_NAME={database}\n{prefix}_HOST={host}\n"))
-        .collect()
+    let variables = PREFIXES.map(|prefix| {
+        format!("{prefix}SPACETIMEDB_DB_NAME={database}\n{prefix}SPACETIMEDB_HOST={host}\n")
+    });
+    variables.concat()
 }
 
 fn write_new(path: &Path, text: &str) -> Result<()> {
@@ -150,7 +140,6 @@ fn write_new(path: &Path, text: &str) -> Result<()> {
     write_below(path, text.as_bytes())
 }
 
-/// Writes a file and makes the directories above it.
 fn write_below(path: &Path, contents: &[u8]) -> Result<()> {
     let write = || {
         path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
@@ -161,12 +150,10 @@ fn write_below(path: &Path, contents: &[u8]) -> Result<()> {
 
 /// `2.10.*`: any release that speaks as this program does.
 fn compatible_range() -> String {
-    let mut parts = crate::COMPATIBLE_VERSION.split('.');
-    format!(
-        "{}.{}.*",
-        parts.next().unwrap_or_default(),
-        parts.next().unwrap_or_default()
-    )
+    let (release, _) = crate::COMPATIBLE_VERSION
+        .rsplit_once('.')
+        .unwrap_or_default();
+    format!("{release}.*")
 }
 
 /// The npm package `lightcone` as `make install` and the Debian package put it beside the `bin` of this program, and the tarball beside
@@ -193,8 +180,7 @@ fn npm_package(path: &Path, name: Option<&str>, plan: &Plan) -> Result<()> {
         ("lightcone", installed_sdk()),
     ];
     for (sdk, version) in versions {
-        let dependencies = package.get_mut("dependencies");
-        let dependency = dependencies.and_then(|d| d.get_mut(sdk));
+        let dependency = package.pointer_mut(&format!("/dependencies/{sdk}"));
         let version = plan.npm_sdk.clone().or(version);
         if let (Some(dependency), Some(version)) = (dependency, version) {
             *dependency = version.into();
@@ -203,7 +189,6 @@ fn npm_package(path: &Path, name: Option<&str>, plan: &Plan) -> Result<()> {
     std::fs::write(path, pretty(&package)).or_cannot("write", path)
 }
 
-/// The projects of C# in a directory.
 fn csharp_projects(directory: &Path) -> Result<()> {
     for path in csharp::projects(directory) {
         let mut text = std::fs::read_to_string(&path).or_cannot("read", &path)?;
@@ -238,17 +223,14 @@ fn cargo_package(path: &Path, name: Option<&str>) -> Result<()> {
     let Ok(text) = std::fs::read_to_string(path) else {
         return Ok(());
     };
-    let mut manifest: toml_edit::DocumentMut =
-        text.parse().map_err(|e: toml_edit::TomlError| {
-            Error::caused("LC0637", format!("{} is not TOML", path.display()), e)
-        })?;
+    let manifest = text.parse::<toml_edit::DocumentMut>();
+    let mut manifest = manifest.map_err(caused!("LC0637", "{} is not TOML", path.display()))?;
     if let Some(name) = name {
         manifest["package"]["name"] = toml_edit::value(name);
     }
     for dependency in ["spacetimedb", "spacetimedb-sdk"] {
-        let known = manifest
-            .get_mut("dependencies")
-            .and_then(|d| d.get_mut(dependency));
+        let known = manifest.get_mut("dependencies");
+        let known = known.and_then(|known| known.get_mut(dependency));
         if let Some(version) = known.filter(|item| item.is_str()) {
             *version = toml_edit::value(compatible_range());
         }

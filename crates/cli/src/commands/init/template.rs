@@ -73,22 +73,16 @@ static KNOWN: [Template; 21] = [
 
 /// What `init -t` prints.
 pub fn list() -> String {
-    let mut text = String::from("Available templates:\n");
-    for Template {
-        name, description, ..
-    } in &KNOWN
-    {
-        text.push_str(&format!("  {name:<18} {description}\n"));
-    }
-    text
+    let lines = KNOWN
+        .iter()
+        .map(|t| format!("  {:<18} {}\n", t.name, t.description));
+    "Available templates:\n".to_owned() + &lines.collect::<String>()
 }
 
 pub fn list_json() -> Value {
-    let templates: Vec<Value> = KNOWN
-        .iter()
-        .map(|known| json!({ "name": known.name, "description": known.description }))
-        .collect();
-    json!({ "templates": templates })
+    let templates = KNOWN.iter();
+    let templates = templates.map(|t| json!({ "name": t.name, "description": t.description }));
+    json!({ "templates": templates.collect::<Vec<_>>() })
 }
 
 impl Template {

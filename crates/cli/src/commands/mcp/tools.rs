@@ -26,7 +26,6 @@ impl Tools {
     /// The descriptions, in the order of the chapter; `logs` is ours.
     pub fn list(&self) -> Vec<Value> {
         let text = |what: &str| json!({ "type": "string", "description": what });
-        let none = json!({});
         let sql = match self.allow_writes {
             true => "Run an SQL statement; SELECT, INSERT, UPDATE and DELETE",
             false => "Run an SQL query: a SELECT",
@@ -36,7 +35,7 @@ impl Tools {
                 "list_databases",
                 "List databases",
                 "The databases of the login, with their names",
-                none.clone(),
+                json!({}),
             ),
             (
                 "ping",
@@ -48,7 +47,7 @@ impl Tools {
                 "get_schema",
                 "Schema",
                 "Tables, types, reducers and other functions of the database's module",
-                none,
+                json!({}),
             ),
             ("sql", "SQL", sql, json!({ "sql": text("one statement") })),
             (
@@ -64,37 +63,37 @@ impl Tools {
                 "logs",
                 "Logs",
                 "The last lines of the module's log, as JSON",
-                json!({ "num_lines": { "type": "integer", "description": "how many lines, counted from the end" } }),
+                json!({
+                    "num_lines": { "type": "integer", "description": "how many lines, counted from the end" },
+                }),
             ),
         ];
-        let mut described = Vec::new();
-        for (name, title, description, mut properties) in tools {
-            let is_left_out = match name {
-                "list_databases" => self.database.is_some(),
-                "call" => !self.allow_writes,
-                _ => false,
-            };
-            if is_left_out {
-                continue;
-            }
-            let mut required = match name {
-                "sql" => vec!["sql"],
-                "call" => vec!["reducer"],
-                _ => Vec::new(),
-            };
+        let is_offered = |name: &str| match name {
+            "list_databases" => self.database.is_none(),
+            "call" => self.allow_writes,
+            _ => true,
+        };
+        let tools = tools.into_iter().filter(|(name, ..)| is_offered(name));
+        let described = tools.map(|(name, title, description, mut properties)| {
+            let mut required = Vec::new();
             if self.database.is_none() && !matches!(name, "ping" | "list_databases") {
                 properties["database"] = text("name or identity");
-                required.insert(0, "database");
+                required.push("database");
+            }
+            match name {
+                "sql" => required.push("sql"),
+                "call" => required.push("reducer"),
+                _ => {}
             }
             let writes = name == "call" || (name == "sql" && self.allow_writes);
-            described.push(json!({
+            json!({
                 "name": name,
                 "description": description,
                 "inputSchema": { "type": "object", "properties": properties, "required": required },
                 "annotations": { "title": title, "readOnlyHint": !writes, "destructiveHint": writes, "openWorldHint": false },
-            }));
-        }
-        described
+            })
+        });
+        described.collect()
     }
 
     /// Runs a tool. The outer error is one of the request, the inner one is the tool's.
@@ -137,14 +136,12 @@ impl Tools {
                     Some(_) => return Err("args must be a JSON array".into()),
                 };
                 let path = self.database_path(arguments)?;
-                let request = self
-                    .client
-                    .post(&format!("{path}/call/{}", encode(reducer)));
-                let request = request.header(CONTENT_TYPE, "application/json").body(args);
-                Ok(match self.answer(request).await {
-                    Ok(_) => Ok(format!("reducer '{reducer}' committed")),
-                    Err(why) => Err(format!("reducer '{reducer}' failed: {why}")),
-                })
+                let path = format!("{path}/call/{}", encode(reducer));
+                let request = self.client.post(&path).body(args);
+                let request = request.header(CONTENT_TYPE, "application/json");
+                let answer = self.answer(request).await;
+                let answer = answer.map(|_| format!("reducer '{reducer}' committed"));
+                Ok(answer.map_err(|why| format!("reducer '{reducer}' failed: {why}")))
             }
             "call" => Ok(Err(
                 "calls are not allowed here; `spacetime mcp --allow-writes` allows them".into(),
@@ -172,13 +169,8 @@ impl Tools {
         if self.client.token().is_none() {
             return Err("there is no login for this server; `spacetime login` makes one".into());
         }
-        let databases = list::databases(&self.client, usize::MAX)
-            .await
-            .map_err(|e| e.text())?;
-        let databases = databases.into_iter();
-        let databases =
-            databases.map(|(identity, names)| json!({ "identity": identity, "names": names }));
-        Ok(json!({ "databases": databases.collect::<Vec<_>>() }).to_string())
+        let databases = list::databases(&self.client, usize::MAX).await;
+        Ok(json!({ "databases": databases.map_err(|e| e.text())? }).to_string())
     }
 
     /// An answer's body; a bit more than what is shown of it, if it is longer.

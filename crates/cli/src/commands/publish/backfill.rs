@@ -1,5 +1,6 @@
 //! What a publish says while rows are migrated one by one: it waits for the end, which may take hours.
 
+use std::convert::Infallible;
 use std::time::{Duration, Instant};
 
 use reqwest::{RequestBuilder, Response};
@@ -34,8 +35,6 @@ pub(super) async fn send_and_tell(
     answer
 }
 
-enum Never {}
-
 #[derive(Default)]
 struct Teller {
     /// When it was first seen, and how many rows were done then.
@@ -43,8 +42,8 @@ struct Teller {
 }
 
 impl Teller {
-    async fn tell(&mut self, client: &Client, name: &str) -> Never {
-        let path = format!("/v1/database/{}/migration", encode(name));
+    async fn tell(&mut self, client: &Client, name: &str) -> Infallible {
+        let path = path_of(name);
         let mut interval = INTERVAL;
         loop {
             tokio::time::sleep(interval).await;
@@ -59,9 +58,8 @@ impl Teller {
         if running["phase"] != "backfill" {
             return;
         }
-        let (Some(done), Some(rows)) =
-            (running["rows"].as_u64(), running["rows_replaced"].as_u64())
-        else {
+        let (done, rows) = (running["rows"].as_u64(), running["rows_replaced"].as_u64());
+        let Some((done, rows)) = done.zip(rows) else {
             return;
         };
         let now = Instant::now();
@@ -73,6 +71,11 @@ impl Teller {
         let line = progress_line(done, rows, done.saturating_sub(before), now - since);
         remark!("    {line}");
     }
+}
+
+/// Where a server says how far a migration is.
+pub(in crate::commands) fn path_of(name: &str) -> String {
+    format!("/v1/database/{}/migration", encode(name))
 }
 
 /// None: it does not say, for whatever reason. The answer of the publish tells more.

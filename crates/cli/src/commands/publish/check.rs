@@ -54,21 +54,18 @@ impl Upload<'_> {
         let Some(answer) = self.planned(name, "").await? else {
             return Ok(Checked::New);
         };
-        if let Some(auto) = answer.get("AutoMigrate") {
-            return self.auto_migrate(name, auto).await;
-        }
-        match answer.get("ManualMigrate") {
-            Some(manual) => self.manual_migrate(name, manual).await,
-            None => Err(unknown_plan(&answer)),
+        match (answer.get("AutoMigrate"), answer.get("ManualMigrate")) {
+            (Some(auto), _) => self.auto_migrate(name, auto).await,
+            (None, Some(manual)) => self.manual_migrate(name, manual).await,
+            (None, None) => Err(unknown_plan(&answer)),
         }
     }
 
     /// The server's plan; none if there is no such database.
     async fn planned(&self, name: &str, more: &str) -> Result<Option<Value>> {
-        let style = if std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty()) {
-            "NoColor"
-        } else {
-            "AnsiColor"
+        let style = match std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty()) {
+            true => "NoColor",
+            false => "AnsiColor",
         };
         // The reference's command sends one name of the style, its server reads the other.
         let path = format!(
@@ -76,25 +73,21 @@ impl Upload<'_> {
             encode(name),
             self.host_type.as_str()
         );
-        let response = self
-            .client
-            .send(self.client.post(&path).body(self.program.clone()))
-            .await?;
+        let request = self.client.post(&path).body(self.program.clone());
+        let response = self.client.send(request).await?;
         let status = response.status();
-        if status == StatusCode::NOT_FOUND {
-            return Ok(None);
+        if status.is_success() {
+            return http::parse_json(&http::json_text(response).await?).map(Some);
         }
-        if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
-            return Err(http::refusal(status, &http::body_text(response).await?));
-        }
-        if !status.is_success() {
-            let body = http::body_text(response).await?;
-            bail!(
+        let body = http::body_text(response).await?;
+        match status {
+            StatusCode::NOT_FOUND => Ok(None),
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Err(http::refusal(status, &body)),
+            _ => bail!(
                 "LC0629",
                 "Pre-publish check failed with status {status}: {body}"
-            );
+            ),
         }
-        http::parse_json(&http::json_text(response).await?).map(Some)
     }
 
     async fn accepts_major_upgrade(&self, name: &str, plan: &Value) -> Result<()> {
@@ -104,12 +97,11 @@ impl Upload<'_> {
         remark!("This is a major version upgrade of {name}, from 1.0 to 2.0: its module was built with a library of 1.0, and this one was built with one of 2.0.\nOnce it is published, a module of 1.0 may not be taken again.");
         self.check_terminal(name, "make the database one of the new major version")?;
         let answer = prompt::in_background(|| prompt::ask("Type `upgrade` to accept it: ")).await?;
-        if answer == "upgrade" {
-            Ok(())
-        } else {
-            Err(Error::plain(
-                "Aborting because major version upgrade was not accepted.",
-            ))
+        match &*answer {
+            "upgrade" => Ok(()),
+            _ => Err(plain!(
+                "Aborting because major version upgrade was not accepted."
+            )),
         }
     }
 
@@ -122,21 +114,16 @@ impl Upload<'_> {
         if auto["break_clients"] == Value::Bool(true) {
             let yes = self.plan.says_yes(Yes::BreakClients);
             let question = "The above changes will BREAK existing clients. Do you want to proceed?";
-            let goes_on = match self.plan.break_clients && !yes {
-                true => true,
-                false => prompt::in_background(move || prompt::confirm(question, yes)).await?,
-            };
-            if !goes_on {
+            let ask = move || prompt::confirm(question, yes);
+            if (!self.plan.break_clients || yes) && !prompt::in_background(ask).await? {
                 remark!("Publishing aborted by user");
                 return Err(declined("--break-clients"));
             }
         }
-        let token = auto["token"]
-            .as_str()
-            .ok_or_else(|| coded!("LC0616", "the migration plan has no token"))?;
-        Ok(Checked::Update {
-            token: token.to_owned(),
-        })
+        match auto["token"].as_str().map(str::to_owned) {
+            Some(token) => Ok(Checked::Update { token }),
+            None => bail!("LC0616", "the migration plan has no token"),
+        }
     }
 
     async fn manual_migrate(&self, name: &str, manual: &Value) -> Result<Checked> {
@@ -200,10 +187,11 @@ impl Upload<'_> {
 
 fn print_plan(auto: &Value, to: Stream) {
     let text = auto["migrate_plan"].as_str().unwrap_or_default();
-    match names_nothing(text) {
-        true => to.line(format_args!("Nothing of the schema changes.")),
-        false => to.line(format_args!("{text}")),
-    }
+    let text = match names_nothing(text) {
+        true => "Nothing of the schema changes.",
+        false => text,
+    };
+    to.line(format_args!("{text}"));
     rows::print_touched(auto, to);
 }
 

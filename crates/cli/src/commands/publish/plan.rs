@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 
-use crate::build::HostType;
+use crate::build::{Built, HostType};
 use crate::error::Error;
 use crate::http::Client;
 
@@ -26,7 +26,6 @@ pub enum Yes {
     DeleteData,
 }
 
-/// Everything that is decided before one database is published.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) name: Option<String>,
@@ -45,14 +44,13 @@ pub(super) struct Plan {
     pub(super) terminal_only: bool,
 }
 
-/// Where the program comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Source {
     Project(PathBuf),
     Wasm(PathBuf),
     Js(PathBuf),
     /// Built a moment ago.
-    Built(PathBuf, HostType),
+    Built(Built),
 }
 
 impl Plan {

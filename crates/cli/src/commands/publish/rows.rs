@@ -17,25 +17,28 @@ pub(super) async fn print_what_is_lost(client: &Client, name: &str, to: Stream) 
         return Ok(());
     }
     let answer = http::parse_json(&http::json_text(response).await?)?;
-    let tables = answer["tables"].as_array().into_iter().flatten();
-    let lines = tables.filter_map(|table| {
+    let lines = lines_of(&answer["tables"], |table| {
         let rows = table["rows"].as_u64().filter(|rows| *rows > 0)?;
         Some(format!("{}: {}", table["name"].as_str()?, counted(rows)))
     });
-    let lines: Vec<String> = lines.collect();
-    if lines.is_empty() {
-        to.line(format_args!("Its tables have no rows."));
-    } else {
-        to.line(format_args!("These rows will be lost:"));
-        print_list(&lines, to);
-    }
+    let title = match lines.is_empty() {
+        true => "Its tables have no rows.",
+        false => "These rows will be lost:",
+    };
+    to.line(format_args!("{title}"));
+    print_list(&lines, to);
     Ok(())
+}
+
+/// A line for each element of a list that there is something to say of.
+fn lines_of(list: &Value, line: impl Fn(&Value) -> Option<String>) -> Vec<String> {
+    let elements = list.as_array().into_iter().flatten();
+    elements.filter_map(line).collect()
 }
 
 /// Which rows the steps of a plan read, rewrite or remove.
 pub(super) fn print_touched(plan: &Value, to: Stream) {
-    let steps = plan["steps"].as_array().into_iter().flatten();
-    let lines: Vec<String> = steps.filter_map(touched).collect();
+    let lines = lines_of(&plan["steps"], touched);
     if !lines.is_empty() {
         to.line(format_args!("Rows:"));
         print_list(&lines, to);
@@ -46,30 +49,25 @@ pub(super) fn print_touched(plan: &Value, to: Stream) {
 fn touched(step: &Value) -> Option<String> {
     let (table, rows) = (step["table"].as_str()?, step["rows"].as_u64()?);
     let text = |key: &str| step[key].as_str().unwrap_or("?").to_owned();
-    let columns = || {
-        let columns = step["columns"].as_array().into_iter().flatten();
-        let names: Vec<&str> = columns.filter_map(Value::as_str).collect();
-        names.join(", ")
-    };
+    let columns = || lines_of(&step["columns"], |c| c.as_str().map(str::to_owned)).join(", ");
+    let (by_rows, replaced) = (step["by_rows"].as_bool(), step["replaced"] == true);
     let what = match step["kind"].as_str()? {
         "RemoveTable" => "removed".to_owned(),
-        "SetAsideTable" if step["by_rows"] == true && step["replaced"] == true => {
-            "migrated row by row, while the module runs".to_owned()
-        }
-        "SetAsideTable" if step["by_rows"] == true => {
-            "removed, when its rows are migrated one by one, while the module runs".to_owned()
-        }
-        "SetAsideTable" if step["by_rows"] == false => "removed".to_owned(),
-        "SetAsideTable" if step["replaced"] == true => {
-            format!(
-                "replaced by the migration function, which reads it as {}",
-                text("old")
-            )
-        }
-        "SetAsideTable" => format!(
-            "removed, after the migration function has read it as {}",
-            text("old")
-        ),
+        "SetAsideTable" => match (by_rows, replaced) {
+            (Some(true), true) => "migrated row by row, while the module runs".to_owned(),
+            (Some(true), false) => {
+                "removed, when its rows are migrated one by one, while the module runs".to_owned()
+            }
+            (Some(false), _) => "removed".to_owned(),
+            (None, true) => {
+                let old = text("old");
+                format!("replaced by the migration function, which reads it as {old}")
+            }
+            (None, false) => {
+                let old = text("old");
+                format!("removed, after the migration function has read it as {old}")
+            }
+        },
         "AddColumns" => format!("rewritten with the default of {}", columns()),
         "AddIndex" => format!("read for index {}", text("index")),
         "AddConstraint" => format!("checked for unique constraint {}", text("constraint")),
@@ -86,13 +84,11 @@ pub(super) fn print_rehearsal(plan: &Value) {
         result!("This server does not try plans on a copy. Nothing was changed.");
         return;
     };
-    let steps = rehearsal["steps"].as_array().into_iter().flatten();
-    let slow = steps.filter_map(|step| {
+    let slow = lines_of(&rehearsal["steps"], |step| {
         let seconds = step["seconds"].as_f64().filter(|s| *s >= 0.001)?;
         let what = [step["kind"].as_str()?, step["table"].as_str().unwrap_or("")].join(" ");
         Some(format!("{}: {}", what.trim_end(), duration(seconds)))
     });
-    let slow: Vec<String> = slow.collect();
     print_written(&rehearsal["steps"]);
     result!(
         "Estimated time: {} (what the steps took on a copy of the data, on the same server). Nothing was changed.",
@@ -101,7 +97,6 @@ pub(super) fn print_rehearsal(plan: &Value) {
     print_list(&slow, Stream::Result);
 }
 
-/// What the migration function wrote.
 fn print_written(steps: &Value) {
     let mut steps = steps.as_array().into_iter().flatten();
     let is_function = |step: &&Value| step["kind"] == "RunMigration" || step["kind"] == "Backfill";
@@ -112,16 +107,10 @@ fn print_written(steps: &Value) {
         true => "The functions for rows",
         false => "The migration function",
     };
-    let written = function["written"].as_array().into_iter().flatten();
-    let lines = written.filter_map(|table| {
-        let rows = table["rows"].as_u64()?;
-        Some(format!(
-            "table {}: {}",
-            table["table"].as_str()?,
-            counted(rows)
-        ))
+    let lines = lines_of(&function["written"], |table| {
+        let (name, rows) = (table["table"].as_str()?, table["rows"].as_u64()?);
+        Some(format!("table {name}: {}", counted(rows)))
     });
-    let lines: Vec<String> = lines.collect();
     match lines.is_empty() {
         true => result!("{what} wrote no rows."),
         false => result!("{what} wrote:"),

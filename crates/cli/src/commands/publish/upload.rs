@@ -1,11 +1,12 @@
 //! Publishing one database: build, look for breaking changes (`check`), upload (07 §5.1).
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use super::backfill;
 use super::check::Checked;
 use super::plan::{declined, DeleteData, Plan, Source, Upload, Yes};
-use crate::build::{self, HostType};
+use crate::address::{ACCOUNT_HOST, ACCOUNT_SERVER};
+use crate::build::{self, Built, HostType};
 use crate::claims::identity_of;
 use crate::commands::{Auth, Context};
 use crate::error::{FileResult as _, Result};
@@ -31,12 +32,9 @@ pub(super) async fn publish(context: &mut Context, plan: &Plan) -> Result<()> {
             return Err(declined("--yes=remote"));
         }
     }
-    let server = plan
-        .server
-        .as_deref()
-        .or(context.config.default_server())
-        .unwrap_or(client.base());
-    remark!("Uploading to {server} => {}", client.base());
+    let server = plan.server.as_deref().or(context.config.default_server());
+    let base = client.base();
+    remark!("Uploading to {} => {base}", server.unwrap_or(base));
 
     let upload = Upload {
         client: &client,
@@ -45,12 +43,13 @@ pub(super) async fn publish(context: &mut Context, plan: &Plan) -> Result<()> {
         program,
         host_type,
     };
-    if plan.dry_run {
-        let Some(name) = &name else {
+    match &name {
+        Some(name) if plan.dry_run => return upload.dry_run(name).await,
+        None if plan.dry_run => {
             result!("Without a name publishing would create a new database.");
             return Ok(());
-        };
-        return upload.dry_run(name).await;
+        }
+        _ => {}
     }
     let mut query = vec![("host_type", host_type.as_str().to_owned())];
     let clear = ("clear", "true".to_owned());
@@ -94,7 +93,6 @@ fn split_name(plan: &Plan) -> Result<(Option<String>, Option<String>)> {
     Ok((parent.map(str::to_owned), Some(name.to_owned())))
 }
 
-/// The parent, if there is one, and the name.
 fn parts_of(full: &str) -> (Option<&str>, &str) {
     match full.split_once('/') {
         Some((parent, name)) => (Some(parent), name),
@@ -128,24 +126,24 @@ fn check_name(name: &str) -> Result<()> {
 
 /// Builds or reads what is to be published.
 fn program(plan: &Plan) -> Result<(Vec<u8>, HostType)> {
-    let given = |kind: &str, path: &PathBuf| {
+    let given = |kind: &str, path: &Path, host_type| {
         let shown = path.display();
         remark!("({kind}) Skipping build. Instead we are publishing {shown}");
-        path.clone()
+        Built::new(path.to_owned(), host_type)
     };
-    let (path, host_type) = match &plan.source {
-        Source::Wasm(path) => (given("WASM", path), HostType::Wasm),
-        Source::Js(path) => (given("JS", path), HostType::Js),
-        Source::Built(path, host_type) => (path.clone(), *host_type),
+    let built = match &plan.source {
+        Source::Wasm(path) => given("WASM", path, HostType::Wasm),
+        Source::Js(path) => given("JS", path, HostType::Js),
+        Source::Built(built) => built.clone(),
         Source::Project(directory) => {
             let options = build::Options::parse(plan.build_options.as_deref())?;
             let built = build::build(directory, &options)?;
             build::advise(&built);
-            (built.path, built.host_type)
+            built
         }
     };
-    let bytes = std::fs::read(&path).or_cannot("read", &path)?;
-    Ok((bytes, host_type))
+    let bytes = std::fs::read(&built.path).or_cannot("read", &built.path)?;
+    Ok((bytes, built.host_type))
 }
 
 impl Upload<'_> {
@@ -159,32 +157,29 @@ impl Upload<'_> {
             None => client.post(&format!("/v1/database?{query}")),
         };
         let request = request.body(self.program);
-        let response = backfill::send_and_tell(self.client, self.name, request).await?;
+        let response = backfill::send_and_tell(client, self.name, request).await?;
         let status = response.status();
         let answer = http::parse_json(&http::json_text(response).await?)?;
         if let Some(denied) = answer.get("PermissionDenied") {
             let name = denied["name"].as_str().or(self.name).unwrap_or("that name");
-            let mine = self.client.token().and_then(|t| identity_of(t).ok());
+            let mine = client.token().and_then(|t| identity_of(t).ok());
             let prefix = mine.map_or_else(|| "my".to_owned(), |me| me.to_hex()[..12].to_owned());
             bail!("LC0626", "Database {name} is not registered to you. Choose another name, for example: {prefix}-{name}");
         }
         let Some(success) = answer.get("Success") else {
-            bail!(
-                "LC0616",
-                "the server answered {status} and: {}",
-                http::shown(&answer.to_string())
-            );
+            let shown = http::shown(&answer.to_string());
+            bail!("LC0616", "the server answered {status} and: {shown}");
         };
-        let op = match success["op"].as_str() {
-            Some("created") => "Created new",
-            _ => "Updated",
+        let op = match success["op"] == "created" {
+            true => "Created new",
+            false => "Updated",
         };
         let identity = success["database_identity"].as_str().unwrap_or("?");
         match success["domain"].as_str() {
             Some(name) => {
                 result!("{op} database with name: {name}, identity: {identity}");
-                if self.client.base() == "https://maincloud.spacetimedb.com" {
-                    remark!("Dashboard: https://spacetimedb.com/{name}");
+                if client.base() == ACCOUNT_SERVER {
+                    remark!("Dashboard: {ACCOUNT_HOST}/{name}");
                 }
             }
             None => result!("{op} database with identity: {identity}"),

@@ -7,7 +7,7 @@ use lightcone_types::Identity;
 use lightcone_wire::payload::Protocol;
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
-use tokio_tungstenite::tungstenite::http::{HeaderValue, StatusCode};
+use tokio_tungstenite::tungstenite::http::HeaderValue;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{self, Message};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
@@ -39,13 +39,12 @@ impl Dialect {
 
     /// What the URL says of it; v1 knows no compression.
     fn query(self, confirmed: Option<bool>) -> String {
-        let compression = (self == Self::V3).then(|| "compression=None".to_owned());
-        let confirmed = confirmed.map(|confirmed| format!("confirmed={confirmed}"));
-        let parameters = compression.into_iter().chain(confirmed);
-        let parameters = parameters.zip(["?", "&"]);
-        parameters
-            .map(|(parameter, mark)| format!("{mark}{parameter}"))
-            .collect()
+        let (begun, mark) = match self {
+            Self::V3 => ("?compression=None", '&'),
+            Self::V1 => ("", '?'),
+        };
+        let confirmed = confirmed.map(|confirmed| format!("{mark}confirmed={confirmed}"));
+        begun.to_owned() + &confirmed.unwrap_or_default()
     }
 }
 
@@ -69,35 +68,24 @@ impl Socket {
         database: &Identity,
         confirmed: Option<bool>,
     ) -> Result<Self> {
-        let error = match Self::open_as(Dialect::V3, client, database, confirmed).await {
-            Ok(socket) => return Ok(socket),
-            Err(Refusal::Final(error)) => return Err(error),
-            Err(Refusal::Protocol(error)) => error,
+        let open = async |dialect: Dialect| -> Result<Self, Refusal> {
+            let connecting = connect(dialect, client, database, confirmed);
+            let stream = tokio::time::timeout(CONNECT_TIME_MAX, connecting).await;
+            let base = client.base();
+            let late = || {
+                coded!(
+                    "LC0602",
+                    "the server at {base} takes no WebSocket connection"
+                )
+            };
+            let stream = stream.unwrap_or_else(|_| Err(Refusal::Final(late())))?;
+            Ok(Self { stream, dialect })
         };
-        match Self::open_as(Dialect::V1, client, database, confirmed).await {
+        match open(Dialect::V3).await {
             Ok(socket) => Ok(socket),
+            Err(Refusal::Final(error)) => Err(error),
             // What it says of the newer protocol is the better reason.
-            Err(_) => Err(error),
-        }
-    }
-
-    async fn open_as(
-        dialect: Dialect,
-        client: &Client,
-        database: &Identity,
-        confirmed: Option<bool>,
-    ) -> Result<Self, Refusal> {
-        let connecting = connect(dialect, client, database, confirmed);
-        match tokio::time::timeout(CONNECT_TIME_MAX, connecting).await {
-            Ok(stream) => Ok(Self {
-                stream: stream?,
-                dialect,
-            }),
-            Err(_) => Err(Refusal::Final(coded!(
-                "LC0602",
-                "the server at {} takes no WebSocket connection",
-                client.base()
-            ))),
+            Err(Refusal::Protocol(error)) => open(Dialect::V1).await.map_err(|_| error),
         }
     }
 
@@ -122,12 +110,8 @@ impl Socket {
                 (Ok(Message::Text(text)), Dialect::V1) => {
                     return Ok(Some(v1::event(&text, schema)?.into_iter().collect()))
                 }
-                (Ok(Message::Text(_)), Dialect::V3) => {
-                    return Err(protocol_error("a text message"))
-                }
-                (Ok(Message::Binary(_)), Dialect::V1) => {
-                    return Err(protocol_error("a binary message"))
-                }
+                (Ok(Message::Text(_)), _) => return Err(protocol_error("a text message")),
+                (Ok(Message::Binary(_)), _) => return Err(protocol_error("a binary message")),
                 (Ok(Message::Close(_)) | Err(_), _) => break,
                 (Ok(_), _) => {}
             }
@@ -146,11 +130,8 @@ async fn connect(
     database: &Identity,
     confirmed: Option<bool>,
 ) -> Result<WebSocketStream<MaybeTlsStream<TcpStream>>, Refusal> {
-    let base = client.base();
-    let base = match base.strip_prefix("http") {
-        Some(rest) => format!("ws{rest}"),
-        None => base.to_owned(),
-    };
+    // Every URL of a server that can be asked begins with `http`.
+    let base = client.base().replacen("http", "ws", 1);
     let query = dialect.query(confirmed);
     let url = format!("{base}/v1/database/{database}/subscribe{query}");
     let refused = |error| refusal(error, client);
@@ -159,14 +140,9 @@ async fn connect(
     let protocol = HeaderValue::from_static(dialect.token());
     headers.insert("Sec-WebSocket-Protocol", protocol);
     if let Some(token) = client.token() {
-        let value = HeaderValue::from_str(&format!("Bearer {token}")).map_err(|e| {
-            Refusal::Final(Error::caused(
-                "LC0606",
-                "the stored token cannot be sent",
-                e,
-            ))
-        })?;
-        headers.insert("Authorization", value);
+        let value = HeaderValue::from_str(&format!("Bearer {token}"));
+        let value = value.map_err(caused!("LC0606", "the stored token cannot be sent"));
+        headers.insert("Authorization", value.map_err(Refusal::Final)?);
     }
     let limits = WebSocketConfig::default()
         .max_message_size(Some(MESSAGE_BYTES_MAX))
@@ -193,22 +169,18 @@ fn too_old() -> Error {
 fn refusal(error: tungstenite::Error, client: &Client) -> Refusal {
     match error {
         tungstenite::Error::Http(response) => {
-            let status = response.status();
             let body = response.body().as_deref().map(String::from_utf8_lossy);
-            let error = crate::http::refusal(status, &body.unwrap_or_default());
-            match status {
-                StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::NOT_FOUND => {
-                    Refusal::Final(error)
-                }
+            let error = crate::http::refusal(response.status(), &body.unwrap_or_default());
+            match response.status().as_u16() {
+                401 | 403 | 404 => Refusal::Final(error),
                 _ => Refusal::Protocol(error),
             }
         }
         tungstenite::Error::Protocol(_) => Refusal::Protocol(too_old()),
-        other => Refusal::Final(Error::caused(
-            "LC0602",
-            format!("cannot open a WebSocket to {}", client.base()),
-            other,
-        )),
+        other => {
+            let text = format!("cannot open a WebSocket to {}", client.base());
+            Refusal::Final(Error::caused("LC0602", text, other))
+        }
     }
 }
 

@@ -70,18 +70,13 @@ fn named(row: &str, shape: &Rows) -> Result<String> {
         Ok(AlgebraicType::Product(product)) => product.elements,
         _ => return Ok(compact(&row)),
     };
-    let mut out = String::from("{");
-    for (index, (column, value)) in columns.iter().zip(values).enumerate() {
-        if index > 0 {
-            out.push(',');
-        }
-        let number = index.to_string();
-        write_string(column.name().unwrap_or(&number), &mut out);
-        out.push(':');
-        out.push_str(&compact(value));
-    }
-    out.push('}');
-    Ok(out)
+    let members = columns.iter().zip(values).enumerate();
+    let members = members.map(|(index, (column, value))| {
+        let mut member = String::new();
+        write_string(column.name().unwrap_or(&index.to_string()), &mut member);
+        format!("{member}:{}", compact(value))
+    });
+    Ok(format!("{{{}}}", members.collect::<Vec<_>>().join(",")))
 }
 
 fn member<'n, 'a>(node: &'n Node<'a>, key: &str) -> Result<&'n Node<'a>> {

@@ -7,12 +7,7 @@ pub fn count(number: f64) -> String {
 
 /// `512 B`, `1.5 KiB`.
 pub fn bytes(number: f64) -> String {
-    let text = scaled(number, 1024.0, &["B", "KiB", "MiB", "GiB", "TiB"]);
-    let letters = text.find(|c: char| c.is_ascii_alphabetic());
-    match letters {
-        Some(at) => format!("{} {}", &text[..at], &text[at..]),
-        None => text,
-    }
+    scaled(number, 1024.0, &[" B", " KiB", " MiB", " GiB", " TiB"])
 }
 
 /// Microseconds, in the unit that makes them short.

@@ -153,12 +153,10 @@ pub const ENDLESS_US: u64 = u64::MAX;
 impl Times {
     /// What came since.
     fn since(&self, before: &Times) -> Times {
-        let old = |bucket: usize| before.buckets.get(bucket).copied().unwrap_or(0);
-        let buckets = self.buckets.iter().enumerate();
+        let old = before.buckets.iter().chain(std::iter::repeat(&0));
+        let buckets = self.buckets.iter().zip(old);
         Times {
-            buckets: buckets
-                .map(|(bucket, count)| count.saturating_sub(old(bucket)))
-                .collect(),
+            buckets: buckets.map(|(now, old)| now.saturating_sub(*old)).collect(),
             sum_us: self.sum_us.saturating_sub(before.sum_us),
         }
     }
@@ -180,13 +178,11 @@ impl Times {
     fn within(&self, part: f64, bounds_us: &[u64]) -> Option<u64> {
         let wanted = (self.count() as f64 * part).ceil().max(1.0) as u64;
         let mut seen = 0;
-        for (bucket, count) in self.buckets.iter().enumerate() {
+        let bucket = self.buckets.iter().position(|count| {
             seen += count;
-            if seen >= wanted {
-                return Some(bounds_us.get(bucket).copied().unwrap_or(ENDLESS_US));
-            }
-        }
-        None
+            seen >= wanted
+        });
+        Some(bounds_us.get(bucket?).copied().unwrap_or(ENDLESS_US))
     }
 }
 
@@ -235,22 +231,15 @@ pub fn rates_between(
     is_single: bool,
 ) -> Rates {
     let seconds = (now.0 - before.0).as_secs_f64().max(1e-3);
-    let nothing = Database::default();
+    let measure = Measure {
+        seconds,
+        bounds_us: &now.1.bounds_us,
+    };
     let databases = now.1.databases.iter().map(|database| {
         let mut old = before.1.databases.iter();
         let old = old.find(|old| old.identity == database.identity);
         // What a database did before it was first seen, or between its opening and now, is not of this interval.
-        let old = old.filter(|old| database.follows(old));
-        let is_new = old.is_none();
-        let measure = Measure {
-            seconds,
-            bounds_us: &now.1.bounds_us,
-        };
-        let mut rates = measure.database(old.unwrap_or(&nothing), database);
-        if is_new {
-            rates.forget_past();
-        }
-        rates
+        measure.database(old.filter(|old| database.follows(old)), database)
     });
     let mut databases: Vec<_> = databases.collect();
     let calls = |of: &DatabaseRates| of.calls.unwrap_or(-1.0);
@@ -276,28 +265,29 @@ impl Measure<'_> {
         times.sum_us as f64 / 1e4 / self.seconds
     }
 
-    fn database(&self, before: &Database, now: &Database) -> DatabaseRates {
-        let mut functions: Vec<_> = now
-            .functions
-            .iter()
-            .map(|function| self.function(before, function))
-            .collect();
-        let mut tables: Vec<_> = now
-            .tables
-            .iter()
-            .map(|table| self.table(before, table))
-            .collect();
+    /// `before` is none where nothing is known of the interval.
+    fn database(&self, before: Option<&Database>, now: &Database) -> DatabaseRates {
+        let functions = before.into_iter().flat_map(|before| {
+            let functions = now.functions.iter();
+            functions.map(move |one| self.function(before, one))
+        });
+        let mut functions: Vec<_> = functions.collect();
+        let tables = now.tables.iter().map(|one| self.table(before, one));
+        let mut tables: Vec<_> = tables.collect();
         // Views run inside of calls.
         let calls = || functions.iter().filter(|(of, _)| of.kind != "view");
         let mut times = Times::default();
         calls().for_each(|(_, more)| times.add(more));
-        let rounds = now.rounds.since(&before.rounds);
-        let waits = now.waits.since(&before.waits);
+        let since = |of: fn(&Database) -> &Times| before.map(|before| of(now).since(of(before)));
+        let rounds = since(|of| &of.rounds).unwrap_or_default();
+        let waits = since(|of| &of.waits).unwrap_or_default();
         let queries = now.queries.iter().map(|(kind, now)| {
-            let before = before.queries.get(kind).cloned().unwrap_or_default();
-            now.since(&before).count()
+            let before = before.and_then(|before| before.queries.get(kind));
+            now.since(&before.cloned().unwrap_or_default()).count()
         });
         let queries = queries.sum::<u64>() as f64 / self.seconds;
+        let known = |rate: f64| before.map(|_| rate);
+        let rate = |of: fn(&Database) -> u64| before.map(|before| self.rate(of(now), of(before)));
         let sum = |of: fn(&TableRates) -> Rate| tables.iter().filter_map(of).sum::<f64>();
         let (inserts, deletes) = (sum(|table| table.inserts), sum(|table| table.deletes));
         let (calls, errors) = calls().fold((0.0, 0.0), |(calls, errors), (of, _)| {
@@ -317,20 +307,20 @@ impl Measure<'_> {
             identity: now.identity.clone(),
             name: now.names.first().cloned(),
             is_open: now.is_open.unwrap_or(true),
-            calls: Some(calls),
-            errors: Some(errors),
-            transactions: Some(self.rate(now.transactions, before.transactions)),
-            queries: Some(queries),
+            calls: known(calls),
+            errors: known(errors),
+            transactions: rate(|of| of.transactions),
+            queries: known(queries),
             p50_us: times.within(0.5, self.bounds_us),
             p99_us: times.within(0.99, self.bounds_us),
             wait_p99_us: waits.within(0.99, self.bounds_us),
-            inserts: Some(inserts),
-            deletes: Some(deletes),
-            received_bytes: Some(self.rate(now.received_bytes, before.received_bytes)),
-            sent_bytes: Some(self.rate(now.sent_bytes, before.sent_bytes)),
-            log_bytes: Some(self.rate(now.log_bytes, before.log_bytes)),
+            inserts: known(inserts),
+            deletes: known(deletes),
+            received_bytes: rate(|of| of.received_bytes),
+            sent_bytes: rate(|of| of.sent_bytes),
+            log_bytes: rate(|of| of.log_bytes),
             longest_round_us: rounds.within(1.0, self.bounds_us),
-            writer_percent: Some(self.percent(&rounds)),
+            writer_percent: known(self.percent(&rounds)),
             clients: now.clients,
             live_queries: now.live_queries,
             inbox_messages: now.inbox_messages,
@@ -359,42 +349,18 @@ impl Measure<'_> {
         (rates, times)
     }
 
-    fn table(&self, before: &Database, now: &Table) -> TableRates {
-        let old = before.table(now);
-        let (inserted, deleted) = old.map_or((0, 0), |old| (old.inserted, old.deleted));
+    fn table(&self, before: Option<&Database>, now: &Table) -> TableRates {
+        let rate = |of: fn(&Table) -> u64| {
+            let old = before?.table(now).map_or(0, of);
+            Some(self.rate(of(now), old))
+        };
         TableRates {
             name: now.name.clone(),
             rows: now.rows,
             bytes: now.bytes,
-            inserts: Some(self.rate(now.inserted, inserted)),
-            deletes: Some(self.rate(now.deleted, deleted)),
+            inserts: rate(|of| of.inserted),
+            deletes: rate(|of| of.deleted),
         }
-    }
-}
-
-impl DatabaseRates {
-    /// Nothing is known of the interval.
-    fn forget_past(&mut self) {
-        for rate in [
-            &mut self.calls,
-            &mut self.errors,
-            &mut self.transactions,
-            &mut self.queries,
-            &mut self.inserts,
-            &mut self.deletes,
-            &mut self.received_bytes,
-            &mut self.sent_bytes,
-            &mut self.log_bytes,
-            &mut self.writer_percent,
-        ] {
-            *rate = None;
-        }
-        for table in &mut self.tables {
-            (table.inserts, table.deletes) = (None, None);
-        }
-        (self.p50_us, self.p99_us, self.wait_p99_us) = (None, None, None);
-        self.longest_round_us = None;
-        self.functions.clear();
     }
 }
 

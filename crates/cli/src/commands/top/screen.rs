@@ -55,58 +55,49 @@ fn first_lines(text: &str, lines_max: usize) -> String {
 
 fn single(of: &DatabaseRates, seconds: f64, rows_max: usize, size: Size) -> String {
     let name = of.name.as_deref().map_or(String::new(), plain);
-    let first = format!(
-        "{name}  {}{}",
-        of.identity,
-        if of.is_read_only { "  READ-ONLY" } else { "" }
-    );
+    let state = if of.is_read_only { "  READ-ONLY" } else { "" };
+    let first = format!("{name}  {}{state}", of.identity);
     if !of.is_open {
         return folded(&first, size) + &folded("It is not open: no client uses it.", size);
     }
-    let mut text = folded(&first, size);
-    text += &folded(
-        &format!(
-            "the last {seconds:.1} s: {} calls/s, half within {}, 99% within {}; {} errors/s; {} transactions/s; {} queries/s",
-            rate(of.calls),
-            bound(of.p50_us),
-            bound(of.p99_us),
-            rate(of.errors),
-            rate(of.transactions),
-            rate(of.queries),
-        ),
-        size,
+    let calls = format!(
+        "the last {seconds:.1} s: {} calls/s, half within {}, 99% within {}; {} errors/s; {} transactions/s; {} queries/s",
+        rate(of.calls),
+        bound(of.p50_us),
+        bound(of.p99_us),
+        rate(of.errors),
+        rate(of.transactions),
+        rate(of.queries),
     );
-    text += &folded(
-        &format!(
-            "rows: +{}/s -{}/s; received {}/s, sent {}/s, log {}/s; {} clients, {} live queries",
-            rate(of.inserts),
-            rate(of.deletes),
-            byte_rate(of.received_bytes),
-            byte_rate(of.sent_bytes),
-            byte_rate(of.log_bytes),
-            of.clients,
-            of.live_queries,
-        ),
-        size,
+    let rows = format!(
+        "rows: +{}/s -{}/s; received {}/s, sent {}/s, log {}/s; {} clients, {} live queries",
+        rate(of.inserts),
+        rate(of.deletes),
+        byte_rate(of.received_bytes),
+        byte_rate(of.sent_bytes),
+        byte_rate(of.log_bytes),
+        of.clients,
+        of.live_queries,
     );
-    text += &folded(
-        &format!(
-            "writer: {} busy, held at most {} at a time; calls waited (99%) {}; waiting: {} messages, {} queries, {} of log",
-            percent(of.writer_percent),
-            bound(of.longest_round_us),
-            bound(of.wait_p99_us),
-            of.inbox_messages,
-            of.reads_under_way,
-            bytes(of.log_queue_bytes as f64),
-        ),
-        size,
+    let writer = format!(
+        "writer: {} busy, held at most {} at a time; calls waited (99%) {}; waiting: {} messages, {} queries, {} of log",
+        percent(of.writer_percent),
+        bound(of.longest_round_us),
+        bound(of.wait_p99_us),
+        of.inbox_messages,
+        of.reads_under_way,
+        bytes(of.log_queue_bytes as f64),
     );
+    let mut text = [first, calls, rows, writer]
+        .map(|text| folded(&text, size))
+        .concat();
     text.push('\n');
     // Both tables have a head and say what is missing; between them is a line.
     let room = size.lines.saturating_sub(text.lines().count() + 6);
+    let (functions_count, tables_count) = (of.functions.len(), of.tables.len());
     let (functions_max, tables_max) = shares(
-        of.functions.len().min(rows_max),
-        of.tables.len().min(rows_max),
+        functions_count.min(rows_max),
+        tables_count.min(rows_max),
         room,
     );
     text += &functions(of, functions_max, size);
@@ -126,11 +117,9 @@ fn functions(of: &DatabaseRates, rows_max: usize, size: Size) -> String {
             format!("{:.1}%", of.time_percent),
         ]
     });
-    let columns = Columns {
-        head: "FUNCTION KIND CALLS/S ERRORS/S HALF 99% TIME",
-        needed_least: "KIND HALF ERRORS/S",
-    };
-    columns.fit(rows.collect(), size) + &more(of.functions.len(), rows_max)
+    let head = "FUNCTION KIND CALLS/S ERRORS/S HALF 99% TIME";
+    let fitting = fit(head, "KIND HALF ERRORS/S", rows.collect(), size);
+    fitting + &more(of.functions.len(), rows_max)
 }
 
 fn tables(of: &DatabaseRates, rows_max: usize, size: Size) -> String {
@@ -143,11 +132,9 @@ fn tables(of: &DatabaseRates, rows_max: usize, size: Size) -> String {
             rate(of.deletes),
         ]
     });
-    let columns = Columns {
-        head: "TABLE ROWS SIZE INSERTS/S DELETES/S",
-        needed_least: "SIZE DELETES/S",
-    };
-    columns.fit(rows.collect(), size) + &more(of.tables.len(), rows_max)
+    let head = "TABLE ROWS SIZE INSERTS/S DELETES/S";
+    let fitting = fit(head, "SIZE DELETES/S", rows.collect(), size);
+    fitting + &more(of.tables.len(), rows_max)
 }
 
 fn several(databases: &[DatabaseRates], seconds: f64, rows_max: usize, size: Size) -> String {
@@ -177,44 +164,33 @@ fn several(databases: &[DatabaseRates], seconds: f64, rows_max: usize, size: Siz
             bound(of.longest_round_us),
         ]
     });
-    let columns = Columns {
-        head: "DATABASE CALLS/S ERRORS/S HALF 99% QUERIES/S ROWS/S SENT/S LOG/S CLIENTS WAITING WRITER LONGEST",
-        needed_least: "LOG/S HALF SENT/S QUERIES/S LONGEST ROWS/S WAITING CLIENTS ERRORS/S",
-    };
-    text + &columns.fit(rows.collect(), size) + &more(databases.len(), rows_max)
+    let head = "DATABASE CALLS/S ERRORS/S HALF 99% QUERIES/S ROWS/S SENT/S LOG/S CLIENTS WAITING WRITER LONGEST";
+    let needed_least = "LOG/S HALF SENT/S QUERIES/S LONGEST ROWS/S WAITING CLIENTS ERRORS/S";
+    text + &fit(head, needed_least, rows.collect(), size) + &more(databases.len(), rows_max)
 }
 
-/// Columns, a word each, and those that are left out first where there is no room.
-struct Columns {
-    head: &'static str,
-    needed_least: &'static str,
-}
-
-impl Columns {
-    fn fit(&self, mut rows: Vec<Vec<String>>, size: Size) -> String {
-        let mut head: Vec<&str> = self.head.split(' ').collect();
-        let mut leave_out = self.needed_least.split(' ');
-        let names_max = (size.columns / 3).max(NAME_COLUMNS_MIN);
-        for row in &mut rows {
-            row[0] = cut(&row[0], names_max);
+/// A table whose columns are a word each; those that are needed least are left out first where there is no room.
+fn fit(head: &str, needed_least: &str, mut rows: Vec<Vec<String>>, size: Size) -> String {
+    let mut head: Vec<&str> = head.split(' ').collect();
+    let mut leave_out = needed_least.split(' ');
+    let names_max = (size.columns / 3).max(NAME_COLUMNS_MIN);
+    for row in &mut rows {
+        row[0] = cut(&row[0], names_max);
+    }
+    loop {
+        let text = table::plain(&head, &rows);
+        let lines = text.lines().map(str::trim_end);
+        if size == Size::ENDLESS {
+            return text;
         }
-        loop {
-            let text = table::plain(&head, &rows);
-            let lines = text.lines().map(str::trim_end);
-            if lines.clone().all(|line| width(line) <= size.columns) {
-                return match size {
-                    Size::ENDLESS => text,
-                    _ => joined(lines.map(str::to_owned)),
-                };
-            }
-            let Some(column) = leave_out.find_map(|name| head.iter().position(|of| *of == name))
-            else {
-                return joined(lines.map(|line| cut(line, size.columns)));
-            };
-            head.remove(column);
-            for row in &mut rows {
-                row.remove(column);
-            }
+        let fits = lines.clone().all(|line| width(line) <= size.columns);
+        let column = leave_out.find_map(|name| head.iter().position(|of| *of == name));
+        let Some(column) = column.filter(|_| !fits) else {
+            return joined(lines.map(|line| cut(line, size.columns)));
+        };
+        head.remove(column);
+        for row in &mut rows {
+            row.remove(column);
         }
     }
 }
@@ -246,11 +222,8 @@ fn folded(text: &str, size: Size) -> String {
         }
     }
     let lines = lines.iter().map(|line| line.trim_end());
-    joined(
-        lines
-            .filter(|line| !line.is_empty())
-            .map(|line| cut(line, size.columns)),
-    )
+    let lines = lines.filter(|line| !line.is_empty());
+    joined(lines.map(|line| cut(line, size.columns)))
 }
 
 fn width(text: &str) -> usize {

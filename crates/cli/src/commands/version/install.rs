@@ -21,7 +21,11 @@ pub(super) fn install(paths: &Paths, version: &str, from: Option<&Path>, yes: bo
             let this = this_program()?;
             this.parent().unwrap_or(Path::new(".")).to_owned()
         }
-        None => return Err(not_this(version, own)),
+        None => bail!(
+            "LC0883",
+            "this program is version {own}, and there is no place that version {version} is downloaded from. Get or build its two \
+             programs, then `spacetime version install {version} --from DIR`.",
+        ),
     };
     let programs = find_programs(&source)?;
     let target = paths.bin_dir.join(version);
@@ -37,13 +41,13 @@ pub(super) fn install(paths: &Paths, version: &str, from: Option<&Path>, yes: bo
 }
 
 fn check_name(version: &str) -> Result<()> {
-    if numbers_of(version).is_none() {
-        bail!(
+    match numbers_of(version) {
+        Some(_) => Ok(()),
+        None => bail!(
             "LC0882",
             "`{version}` is not the name of a version; it looks like 2.10.1 or 2.10.1-mine."
-        );
+        ),
     }
-    Ok(())
 }
 
 /// Lets a version be what is in a directory, also when that changes.
@@ -51,11 +55,9 @@ pub(super) fn link_to(paths: &Paths, version: &str, directory: &Path, yes: bool)
     check_name(version)?;
     let directory = std::fs::canonicalize(directory).or_cannot("find", directory)?;
     // By these names they are run.
-    for name in PROGRAMS {
-        let file = directory.join(program_file(name));
-        if !file.is_file() {
-            return Err(no_program(&directory, name));
-        }
+    let is_missing = |name: &&str| !directory.join(program_file(name)).is_file();
+    if let Some(name) = PROGRAMS.into_iter().find(is_missing) {
+        return Err(no_program(&directory, name));
     }
     let target = paths.bin_dir.join(version);
     match std::fs::symlink_metadata(&target) {
@@ -81,21 +83,17 @@ pub(super) fn link_to(paths: &Paths, version: &str, directory: &Path, yes: bool)
 }
 
 fn kept(version: &str) -> Error {
-    let text = format!("version {version} was kept as it is. --yes replaces it.");
-    Error::coded("LC0882", text)
+    coded!(
+        "LC0882",
+        "version {version} was kept as it is. --yes replaces it."
+    )
 }
 
 fn no_program(directory: &Path, name: &str) -> Error {
     let directory = directory.display();
-    let text = format!("{directory} has no program `{name}`. Both programs belong to a version.");
-    Error::coded("LC0882", text)
-}
-
-fn not_this(version: &str, own: &str) -> Error {
     coded!(
-        "LC0883",
-        "this program is version {own}, and there is no place that version {version} is downloaded from. Get or build its two \
-         programs, then `spacetime version install {version} --from DIR`.",
+        "LC0882",
+        "{directory} has no program `{name}`. Both programs belong to a version."
     )
 }
 
@@ -106,12 +104,11 @@ fn find_programs(directory: &Path) -> Result<Vec<(PathBuf, &'static str)>> {
             true => &[name, "spacetimedb-cli"][..],
             false => &[name],
         };
-        let files = candidates
+        let mut files = candidates
             .iter()
             .map(|name| directory.join(program_file(name)));
-        let file = files.into_iter().find(|file| file.is_file());
-        let file = file.ok_or_else(|| no_program(directory, name))?;
-        Ok((file, name))
+        let file = files.find(|file| file.is_file());
+        Ok((file.ok_or_else(|| no_program(directory, name))?, name))
     };
     PROGRAMS.into_iter().map(find).collect()
 }
@@ -120,10 +117,8 @@ fn find_programs(directory: &Path) -> Result<Vec<(PathBuf, &'static str)>> {
 fn copy(programs: &[(PathBuf, &str)], bin_dir: &Path, target: &Path) -> Result<()> {
     let cannot = |e: std::io::Error| Error::file("write", target, e);
     std::fs::create_dir_all(bin_dir).map_err(cannot)?;
-    let staging = tempfile::Builder::new()
-        .prefix(".installing-")
-        .tempdir_in(bin_dir)
-        .map_err(cannot)?;
+    let temporary = |prefix: &str| tempfile::Builder::new().prefix(prefix).tempdir_in(bin_dir);
+    let staging = temporary(".installing-").map_err(cannot)?;
     for (source, name) in programs {
         let file = program_file(name);
         std::fs::copy(source, staging.path().join(&file)).or_cannot("copy", source)?;
@@ -133,10 +128,7 @@ fn copy(programs: &[(PathBuf, &str)], bin_dir: &Path, target: &Path) -> Result<(
         }
     }
     make_readable(staging.path())?;
-    let old = tempfile::Builder::new()
-        .prefix(".replaced-")
-        .tempdir_in(bin_dir)
-        .map_err(cannot)?;
+    let old = temporary(".replaced-").map_err(cannot)?;
     let away = old.path().join("old");
     // Renamed away first: a directory that has files cannot be replaced.
     let is_replaced = target.exists();
@@ -149,11 +141,10 @@ fn copy(programs: &[(PathBuf, &str)], bin_dir: &Path, target: &Path) -> Result<(
     // Better the old one than none.
     if is_replaced && std::fs::rename(&away, target).is_err() {
         // It goes with its directory otherwise.
-        let kept = old.keep().join("old");
+        let (target, kept) = (target.display(), old.keep().join("old"));
+        let kept = kept.display();
         let text = format!(
-            "cannot write {}; the version that was there is kept in {}, rename it back",
-            target.display(),
-            kept.display()
+            "cannot write {target}; the version that was there is kept in {kept}, rename it back"
         );
         return Err(Error::caused("LC0619", text, failed));
     }
@@ -192,10 +183,8 @@ pub(super) fn choose(paths: &Paths, version: &str) -> Result<()> {
     link(&program, file)?;
     let path = std::env::var_os("PATH").unwrap_or_default();
     if !std::env::split_paths(&path).any(|directory| directory == parent) {
-        remark!(
-            "Put it on your path: export PATH=\"{}:$PATH\"",
-            parent.display()
-        );
+        let parent = parent.display();
+        remark!("Put it on your path: export PATH=\"{parent}:$PATH\"");
     }
     Ok(())
 }

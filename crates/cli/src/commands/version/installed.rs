@@ -4,13 +4,14 @@ use std::path::{Path, PathBuf};
 
 use crate::error::Result;
 
-/// The directory of an installed version.
 pub(super) fn directory_of(bin_dir: &Path, version: &str) -> Result<PathBuf> {
-    let versions = installed(bin_dir);
-    if versions.iter().any(|(known, _)| known == version) {
+    let known: Vec<String> = installed(bin_dir)
+        .into_iter()
+        .map(|found| found.0)
+        .collect();
+    if known.iter().any(|known| known == version) {
         return Ok(bin_dir.join(version));
     }
-    let known: Vec<&str> = versions.iter().map(|(version, _)| &**version).collect();
     let known = match known.is_empty() {
         true => "none".to_owned(),
         false => known.join(", "),
@@ -41,17 +42,16 @@ pub(super) fn numbers_of(version: &str) -> Option<Vec<u64>> {
 pub(super) fn installed(bin_dir: &Path) -> Vec<(String, bool)> {
     let current = current(bin_dir);
     let entries = std::fs::read_dir(bin_dir).into_iter().flatten().flatten();
-    let mut versions: Vec<(Vec<u64>, String)> = entries
-        .filter(|entry| {
-            let kind = entry.file_type();
-            kind.is_ok_and(|kind| kind.is_dir() || kind.is_symlink())
-        })
-        .map(|entry| entry.file_name().to_string_lossy().into_owned())
-        .filter_map(|name| Some((numbers_of(&name)?, name)))
-        .collect();
+    let versions = entries.filter_map(|entry| {
+        let kind = entry.file_type().ok()?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let is_version = kind.is_dir() || kind.is_symlink();
+        Some((numbers_of(&name).filter(|_| is_version)?, name))
+    });
+    let mut versions: Vec<(Vec<u64>, String)> = versions.collect();
     versions.sort();
-    let names = versions.into_iter().rev().map(|(_, name)| name);
-    let marked = names.map(|name| {
+    let newest_first = versions.into_iter().rev();
+    let marked = newest_first.map(|(_, name)| {
         let is_current = current.as_ref() == Some(&name);
         (name, is_current)
     });

@@ -42,23 +42,14 @@ impl Message {
     pub fn parse(text: &str, is_of_database: bool) -> Result<Message, JsonError> {
         let node = json::parse(text)?;
         // MCP 2025-03-26 has batches, and no version since. A batch with requests gets an error.
-        let batch = node.as_array().into_iter().flatten();
-        if batch
-            .into_iter()
-            .any(|one| !matches!(member(one, "id"), Ok(None)))
-        {
-            return Ok(Message::Request {
-                id: "null".to_owned(),
-                request: Err(RpcError::invalid(BATCH)),
-            });
-        }
-        let id = match member(&node, "id") {
-            Ok(None) => return Ok(Message::Notification),
-            Ok(Some(id)) => id_text(id),
-            Err(error) => Err(error),
+        let mut batch = node.as_array().into_iter().flatten();
+        let id = match batch.any(|one| !matches!(member(one, "id"), Ok(None))) {
+            true => Err(RpcError::invalid(BATCH)),
+            false => id_of(&node),
         };
         Ok(match id {
-            Ok(id) => Message::Request {
+            Ok(None) => Message::Notification,
+            Ok(Some(id)) => Message::Request {
                 id,
                 request: request(&node, is_of_database),
             },
@@ -70,15 +61,20 @@ impl Message {
     }
 }
 
-fn id_text(id: &Node<'_>) -> Result<String, RpcError> {
-    let mut text = String::new();
-    node_to_json(id, &mut text);
-    match text.len() > ID_BYTES_MAX {
-        true => Err(RpcError::invalid(format!(
-            "the id is longer than {ID_BYTES_MAX} bytes"
-        ))),
-        false => Ok(text),
+/// As JSON. None: the message gets no answer.
+fn id_of(message: &Node<'_>) -> Result<Option<String>, RpcError> {
+    let id = member(message, "id")?.map(json_of);
+    if id.as_ref().is_some_and(|id| id.len() > ID_BYTES_MAX) {
+        let text = format!("the id is longer than {ID_BYTES_MAX} bytes");
+        return Err(RpcError::invalid(text));
     }
+    Ok(id)
+}
+
+fn json_of(node: &Node<'_>) -> String {
+    let mut text = String::new();
+    node_to_json(node, &mut text);
+    text
 }
 
 fn request(node: &Node<'_>, is_of_database: bool) -> Result<Request, RpcError> {
@@ -87,11 +83,7 @@ fn request(node: &Node<'_>, is_of_database: bool) -> Result<Request, RpcError> {
     let params = member(node, "params")?;
     Ok(match method {
         "initialize" => Request::Initialize {
-            version: params
-                .map(|params| member(params, "protocolVersion"))
-                .transpose()?
-                .flatten()
-                .and_then(|version| version.as_str().map(str::to_owned)),
+            version: text_member(params, "protocolVersion")?,
         },
         "ping" => Request::Ping,
         "tools/list" => Request::ListTools,
@@ -135,8 +127,8 @@ impl ToolCall {
             Some(arguments) => member(arguments, key),
             None => Ok(None),
         };
-        let text = |key: &str| -> Result<String, RpcError> {
-            let text = argument(key)?.and_then(Node::as_str).map(str::to_owned);
+        let text = |key: &str| {
+            let text = text_member(arguments, key)?;
             text.ok_or_else(|| RpcError::parameters(format!("{key} argument must be a string")))
         };
         let database = || -> Result<Option<NameOrIdentity>, RpcError> {
@@ -151,9 +143,7 @@ impl ToolCall {
         };
         Ok(match name {
             "ping" => ToolCall::Ping {
-                message: argument("message")?
-                    .and_then(Node::as_str)
-                    .map(str::to_owned),
+                message: text_member(arguments, "message")?,
             },
             "list_databases" if !is_of_database => ToolCall::ListDatabases,
             "get_schema" => ToolCall::GetSchema {
@@ -177,11 +167,7 @@ impl ToolCall {
                 args: match argument("args")? {
                     None => "[]".to_owned(),
                     Some(args) if args.is_null() => "[]".to_owned(),
-                    Some(args) if args.as_array().is_some() => {
-                        let mut text = String::new();
-                        node_to_json(args, &mut text);
-                        text
-                    }
+                    Some(args) if args.as_array().is_some() => json_of(args),
                     Some(_) => return Err(RpcError::parameters("args must be a JSON array")),
                 },
             },
@@ -191,6 +177,12 @@ impl ToolCall {
             }
         })
     }
+}
+
+/// The member of an object, if it is a text.
+fn text_member(node: Option<&Node<'_>>, key: &str) -> Result<Option<String>, RpcError> {
+    let found = node.map(|node| member(node, key)).transpose()?.flatten();
+    Ok(found.and_then(Node::as_str).map(str::to_owned))
 }
 
 /// The member of an object; None of anything else.

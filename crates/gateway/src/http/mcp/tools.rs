@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::body::HttpBody as _;
 use axum::response::{IntoResponse as _, Response};
 use http_body_util::BodyExt as _;
-use lightcone_control::{ControlDb, ControlError, NameOrIdentity};
+use lightcone_control::{ControlDb, ControlError, DatabaseRecord, NameOrIdentity};
 use lightcone_database::{CallError, Holder};
 use lightcone_node::auth::Caller;
 use lightcone_node::NotFound;
@@ -16,7 +16,7 @@ use super::message::ToolCall;
 use crate::gateway::Gateway;
 use crate::http::sql::Statement;
 use crate::http::{call, database, delivery, sql};
-use crate::reply::{Failure, Reply};
+use crate::reply::Failure;
 
 /// So much of an answer is passed on: more would fill an assistant's memory.
 const TEXT_BYTES_MAX: usize = 64 * 1024;
@@ -68,14 +68,9 @@ impl Said {
                 bytes.extend_from_slice(&data[..data.len().min(room)]);
             }
         }
-        let mut text = match String::from_utf8(bytes) {
-            Ok(text) => text,
-            // Cut in the middle of a character.
-            Err(error) => {
-                let end = error.utf8_error().valid_up_to();
-                String::from_utf8_lossy(&error.as_bytes()[..end]).into_owned()
-            }
-        };
+        // It may be cut in the middle of a character.
+        let valid = bytes.utf8_chunks().next().map(|chunk| chunk.valid());
+        let mut text = valid.unwrap_or_default().to_owned();
         if text.is_empty() && !status.is_success() {
             text = format!("request failed with HTTP {}", status.as_u16());
         }
@@ -117,22 +112,13 @@ impl Tools {
     /// Their descriptions, in the order of the chapter.
     pub fn list(&self) -> Vec<Value> {
         let text = |what: &str| json!({ "description": what, "type": "string" });
-        let database = match self.database {
-            Some(_) => None,
-            None => Some(("database", text("Name or identity of the database"))),
-        };
+        let named = || ("database", text("Name or identity of the database"));
+        let database = self.database.is_none().then(named);
         let mut tools = Vec::new();
         if self.database.is_none() {
-            tools.push(described(
-                "list_databases",
-                (
-                    "List databases",
-                    "The databases that belong to the caller, with their names",
-                ),
-                [],
-                &[],
-                false,
-            ));
+            let about = "The databases that belong to the caller, with their names";
+            let texts = ("List databases", about);
+            tools.push(described("list_databases", texts, [], &[], false));
         }
         tools.push(described(
             "ping",
@@ -183,36 +169,49 @@ impl Tools {
 
     /// Runs a tool.
     pub async fn call(&self, call: ToolCall) -> Said {
-        let said = match call {
-            ToolCall::Ping { message: None } => Ok(Said::good("pong")),
-            ToolCall::Ping {
-                message: Some(message),
-            } => Ok(Said::good(format!("pong: {message}"))),
-            ToolCall::ListDatabases => self.list_databases().await,
-            ToolCall::GetSchema { database } => self.get_schema(database).await,
-            ToolCall::Sql {
-                database,
-                sql,
-                confirmed,
-            } => self.sql(database, sql, confirmed).await,
-            ToolCall::Call {
-                database,
-                reducer,
-                args,
-            } => self.call_reducer(database, reducer, args).await,
-        };
-        match said {
+        match self.run(call).await {
             Ok(said) => said,
             Err(failure) => Said::of(failure.into_response()).await,
         }
     }
 
-    fn path<'a>(
-        &'a self,
-        named: &'a Option<NameOrIdentity>,
-    ) -> Result<&'a NameOrIdentity, Failure> {
+    async fn run(&self, call: ToolCall) -> Result<Said, Failure> {
+        match call {
+            ToolCall::Ping { message: None } => Ok(Said::good("pong")),
+            ToolCall::Ping {
+                message: Some(message),
+            } => Ok(Said::good(format!("pong: {message}"))),
+            ToolCall::ListDatabases => self.list_databases().await,
+            ToolCall::GetSchema { database } => {
+                let record = self.record(database)?;
+                let answer = database::definition(&self.state, &record, RawVersion::V9).await?;
+                Ok(Said::of(answer).await)
+            }
+            ToolCall::Sql {
+                database,
+                sql: text,
+                confirmed,
+            } => {
+                let record = self.record(database)?;
+                let statement = Statement {
+                    text,
+                    confirmed,
+                    write_refusal: self.write_refusal,
+                };
+                let answer = sql::run(&self.state, &record, &self.caller, statement).await?;
+                Ok(Said::of(answer).await)
+            }
+            ToolCall::Call {
+                database,
+                reducer,
+                args,
+            } => self.call_reducer(database, reducer, args).await,
+        }
+    }
+
+    fn record(&self, named: Option<NameOrIdentity>) -> Result<DatabaseRecord, NotFound> {
         let path = self.database.as_ref().or(named.as_ref());
-        Ok(path.ok_or(NotFound::Database)?)
+        self.state.node.record(path.ok_or(NotFound::Database)?)
     }
 
     async fn list_databases(&self) -> Result<Said, Failure> {
@@ -232,28 +231,7 @@ impl Tools {
             text.push_str("]}");
             Ok(text)
         };
-        Ok(Said::good(self.state.control(listed).await?))
-    }
-
-    async fn get_schema(&self, database: Option<NameOrIdentity>) -> Result<Said, Failure> {
-        let record = self.state.node.record(self.path(&database)?)?;
-        let answer = database::definition(&self.state, &record, RawVersion::V9).await;
-        said(answer).await
-    }
-
-    async fn sql(
-        &self,
-        database: Option<NameOrIdentity>,
-        text: String,
-        confirmed: bool,
-    ) -> Result<Said, Failure> {
-        let record = self.state.node.record(self.path(&database)?)?;
-        let statement = Statement {
-            text,
-            confirmed,
-            write_refusal: self.write_refusal,
-        };
-        said(sql::run(&self.state, &record, &self.caller, statement).await).await
+        Ok(Said::good(self.state.node.change_control(listed).await?))
     }
 
     async fn call_reducer(
@@ -265,7 +243,7 @@ impl Tools {
         if let Some(refusal) = self.write_refusal {
             return Ok(Said::bad(refusal));
         }
-        let record = self.state.node.record(self.path(&database)?)?;
+        let record = self.record(database)?;
         let running = self.state.node.databases.get(&record).await?;
         // Which the plain route would call.
         let definition = running.handle.module_def();
@@ -293,10 +271,6 @@ impl Tools {
     }
 }
 
-async fn said(answer: Reply) -> Result<Said, Failure> {
-    Ok(Said::of(answer?).await)
-}
-
 fn described(
     name: &str,
     (title, description): (&str, &str),
@@ -310,10 +284,8 @@ fn described(
     let mut required = required.to_vec();
     required.extend(is_about_one.then_some("database"));
     required.sort_unstable();
-    let properties: Map<_, _> = arguments
-        .into_iter()
-        .map(|(key, schema)| (key.to_owned(), schema))
-        .collect();
+    let arguments = arguments.into_iter();
+    let properties: Map<_, _> = arguments.map(|(key, of)| (key.to_owned(), of)).collect();
     json!({
         "annotations": {
             "destructiveHint": writes,

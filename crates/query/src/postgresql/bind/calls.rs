@@ -6,27 +6,20 @@ use super::super::column_type::Type;
 use super::super::failure::{state, Done, Failure};
 use super::super::functions::{aggregate, function, series};
 use super::super::plan::{self, Bound, Extra, Sorted};
+use super::expressions::Typed;
 use super::scope::Scope;
-use super::syntax::{is_descending, refuse_if, Call};
+use super::syntax::{apart, direction, refuse_if, Call, Part as _};
 use super::Binder;
 
 impl Binder<'_> {
-    pub(super) fn call(&mut self, call: Call<'_>, scope: &Scope<'_>) -> Done<(Bound, Type)> {
+    pub(super) fn call(&mut self, call: Call<'_>, scope: &Scope<'_>) -> Done<Typed> {
         let name = call.name.as_str();
         if let Some(window) = call.over {
-            let WindowSpec {
-                window_name: None,
-                partition_by,
-                order_by,
-                window_frame: None,
-            } = window
-            else {
-                return Err("a frame of a window is not supported".into());
-            };
+            apart!(window, WindowSpec { partition_by order_by } without { window_name window_frame } passing {}, "a frame of a window");
             refuse_if(name != "row_number", &format!("{name}() OVER"))?;
             let (partition, _) = self.plainly(|binder| binder.list(partition_by.iter(), scope))?;
             let order = self.sorted(order_by, scope)?;
-            return self.extra(Extra::RowNumber { partition, order }, Type::Int8);
+            return self.extra(Extra::RowNumber { partition, order }, Type::INT8);
         }
         let is_aggregate = aggregate(name, None).is_some();
         let is_plain = !call.is_distinct && call.order.is_empty() && call.filter.is_none();
@@ -46,7 +39,7 @@ impl Binder<'_> {
         }
         let arguments = call.arguments.into_iter();
         let (arguments, types) = self.list(arguments, scope)?;
-        let is_pattern = name == "substring" && types.get(1) == Some(&Type::Text);
+        let is_pattern = name == "substring" && types.get(1) == Some(&Type::TEXT);
         refuse_if(is_pattern, "substring() with a pattern")?;
         let of_values = function(name, &types).map(|(at, ty)| (plan::Call::Function(at), ty));
         let of_session = || self.session.function(name);
@@ -58,7 +51,7 @@ impl Binder<'_> {
         Ok((Bound::Call(call, arguments), ty))
     }
 
-    fn aggregate(&mut self, call: Call<'_>, scope: &Scope<'_>) -> Done<(Bound, Type)> {
+    fn aggregate(&mut self, call: Call<'_>, scope: &Scope<'_>) -> Done<Typed> {
         let arguments = call.arguments.into_iter();
         let (arguments, types) = self.plainly(|binder| binder.list(arguments, scope))?;
         let found = aggregate(&call.name, types.first().cloned());
@@ -89,14 +82,13 @@ impl Binder<'_> {
         let mut sorted = Vec::new();
         for by in order {
             let (bound, _) = self.plainly(|binder| binder.expr(&by.expr, scope))?;
-            let is_descending = is_descending(by)?;
-            let nulls_first = by.options.nulls_first.unwrap_or(is_descending);
+            let (is_descending, nulls_first) = direction(by)?;
             sorted.push((bound, is_descending, nulls_first));
         }
         Ok(sorted)
     }
 
-    fn extra(&mut self, made: Extra, ty: Type) -> Done<(Bound, Type)> {
+    fn extra(&mut self, made: Extra, ty: Type) -> Done<Typed> {
         let list = self.extras.as_mut();
         let list = list.ok_or(Failure::from(
             "a function of several rows stands where there is one",

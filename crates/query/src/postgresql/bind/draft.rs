@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use lightcone_types::AlgebraicType;
 
+use crate::words::quoted;
+
 /// A table of the module, or several that are joined, while a question is bound.
 pub(super) struct Draft {
     /// What stands behind FROM.
@@ -104,9 +106,4 @@ impl Draft {
         }
         text + &self.end
     }
-}
-
-/// A name as it stands in a query.
-pub(super) fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
 }

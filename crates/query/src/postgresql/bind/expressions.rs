@@ -24,6 +24,8 @@ const HEIGHT_MAX: usize = 96;
 /// Columns that are looked at for the names of one question.
 const LOOKED_MAX: usize = 16_000_000;
 
+/// An expression with its type.
+pub(super) type Typed = (Bound, Type);
 /// Two expressions with their types.
 type Two = ([Bound; 2], Type, Type);
 
@@ -53,7 +55,7 @@ impl Binder<'_> {
     }
 
     /// A column as a part of an expression: of an option, what it holds.
-    pub(super) fn column(&mut self, names: &[Ident], scope: &Scope<'_>) -> Done<(Bound, Type)> {
+    pub(super) fn column(&mut self, names: &[Ident], scope: &Scope<'_>) -> Done<Typed> {
         self.looked = self.looked.saturating_add(scope.width());
         if self.looked > LOOKED_MAX {
             let message = format!("for its names, more than {LOOKED_MAX} columns are looked at");
@@ -74,16 +76,18 @@ impl Binder<'_> {
                 self.parameters.entry(*number).or_insert(other.clone());
                 bound
             }
-            (Type::Text, Type::Stored(at) | Type::Whole(at)) => match &bound {
-                Bound::Constant(Value::Text(text)) => match Value::typed(text, at) {
-                    Some(typed) => Bound::Constant(typed),
-                    None => cast(bound),
-                },
-                _ if matches!(other, Type::Stored(_)) => cast(bound),
-                _ => bound,
-            },
+            (&Type::TEXT, Type::Of(at)) if other.is_whole() || other.kept().is_some() => {
+                match &bound {
+                    Bound::Constant(Value::Text(text)) => match Value::typed(text, at) {
+                        Some(typed) => Bound::Constant(typed),
+                        None => cast(bound),
+                    },
+                    _ if other.is_whole() => bound,
+                    _ => cast(bound),
+                }
+            }
             // A name is compared with the number that it stands for.
-            (Type::Text, Type::Relation | Type::Kind) => cast(bound),
+            (&Type::TEXT, Type::Relation | Type::Kind) => cast(bound),
             _ => bound,
         }
     }
@@ -92,7 +96,7 @@ impl Binder<'_> {
         self.query(query, Some(scope)).map(Arc::new)
     }
 
-    pub(super) fn expr(&mut self, expr: &Expr, scope: &Scope<'_>) -> Done<(Bound, Type)> {
+    pub(super) fn expr(&mut self, expr: &Expr, scope: &Scope<'_>) -> Done<Typed> {
         self.height += 1;
         if self.height > HEIGHT_MAX {
             return Err(
@@ -104,7 +108,7 @@ impl Binder<'_> {
         bound
     }
 
-    fn bound(&mut self, expr: &Expr, scope: &Scope<'_>) -> Done<(Bound, Type)> {
+    fn bound(&mut self, expr: &Expr, scope: &Scope<'_>) -> Done<Typed> {
         let is_insensitive = matches!(expr, Expr::ILike { .. });
         Ok(match expr {
             Expr::Nested(inner) => self.expr(inner, scope)?,
@@ -120,7 +124,7 @@ impl Binder<'_> {
             },
             Expr::CompoundIdentifier(names) => self.column(names, scope)?,
             Expr::UnaryOp { op, expr } => match op {
-                UnaryOperator::Not => (self.expr(expr, scope)?.0.negated(true), Type::Bool),
+                UnaryOperator::Not => (self.expr(expr, scope)?.0.negated(true), Type::BOOL),
                 UnaryOperator::Plus => self.expr(expr, scope)?,
                 UnaryOperator::Minus => {
                     let (bound, ty) = self.expr(expr, scope)?;
@@ -134,12 +138,12 @@ impl Binder<'_> {
                     BinaryOperator::And => Bound::And(list),
                     _ => Bound::Or(list),
                 };
-                (bound, Type::Bool)
+                (bound, Type::BOOL)
             }
             Expr::BinaryOp { left, op, right } => match operator(op)? {
                 Operator::Like(like) => {
                     let (both, ..) = self.two(left, right, scope)?;
-                    (matches(both, like)?, Type::Bool)
+                    (matches(both, like)?, Type::BOOL)
                 }
                 operator => {
                     let (both, left, right) = self.two(left, right, scope)?;
@@ -179,7 +183,7 @@ impl Binder<'_> {
                     return self.quantified(any, expr, pattern, scope);
                 }
                 let (both, ..) = self.two(expr, pattern, scope)?;
-                (matches(both, like)?, Type::Bool)
+                (matches(both, like)?, Type::BOOL)
             }
             Expr::IsNull(one) => self.is_null(one, false, scope)?,
             Expr::IsNotNull(one) => self.is_null(one, true, scope)?,
@@ -189,12 +193,8 @@ impl Binder<'_> {
             Expr::IsNotFalse(one) => self.is_truth(one, false, true, scope)?,
             Expr::IsDistinctFrom(left, right) => is_same(self.two(left, right, scope)?.0, true),
             Expr::IsNotDistinctFrom(left, right) => is_same(self.two(left, right, scope)?.0, false),
-            Expr::Between {
-                expr,
-                negated,
-                low,
-                high,
-            } => {
+            Expr::Between { .. } => {
+                apart!(expr, Expr::Between { expr negated low high } passing {});
                 let (value, ty) = self.expr(expr, scope)?;
                 let mut bound = vec![value];
                 for end in [low, high] {
@@ -203,7 +203,7 @@ impl Binder<'_> {
                 }
                 let (between, _) = function("between", &[]).expect("there is one");
                 let between = Bound::Call(plan::Call::Function(between), bound);
-                (between.negated(*negated), Type::Bool)
+                (between.negated(*negated), Type::BOOL)
             }
             Expr::In {
                 expr,
@@ -225,32 +225,20 @@ impl Binder<'_> {
                     }
                     _ => return Err("a kind of IN that PostgreSQL does not have".into()),
                 };
-                (found.negated(*negated), Type::Bool)
+                (found.negated(*negated), Type::BOOL)
             }
-            Expr::AnyOp {
-                left,
-                compare_op,
-                right,
-                is_some: _,
-            } => {
+            Expr::AnyOp { .. } => {
+                apart!(expr, Expr::AnyOp { left compare_op right } passing { is_some });
                 let any = plan::Call::Any(operator(compare_op)?);
                 self.quantified(any, left, right, scope)?
             }
-            Expr::AllOp {
-                left,
-                compare_op,
-                right,
-            } => {
+            Expr::AllOp { .. } => {
+                apart!(expr, Expr::AllOp { left compare_op right } passing {});
                 let all = plan::Call::All(operator(compare_op)?);
                 self.quantified(all, left, right, scope)?
             }
-            Expr::Case {
-                case_token: _,
-                end_token: _,
-                operand,
-                conditions,
-                else_result,
-            } => {
+            Expr::Case { .. } => {
+                apart!(expr, Expr::Case { operand conditions else_result } passing { case_token end_token });
                 let operand = match operand {
                     Some(operand) => Some(self.expr(operand, scope)?.0.into()),
                     None => None,
@@ -290,7 +278,7 @@ impl Binder<'_> {
             }
             Expr::Exists { subquery, negated } => {
                 let exists = Bound::Select(Made::Exists, None, self.inner(subquery, scope)?);
-                (exists.negated(*negated), Type::Bool)
+                (exists.negated(*negated), Type::BOOL)
             }
             Expr::Subquery(query) => {
                 let plan = self.inner(query, scope)?;
@@ -308,8 +296,12 @@ impl Binder<'_> {
                 named: _,
             })
             | Expr::Tuple(list) => {
+                let made = match expr {
+                    Expr::Tuple(_) => plan::Call::Row,
+                    _ => plan::Call::Array,
+                };
                 let (list, types) = self.list(list.iter(), scope)?;
-                (Bound::Call(plan::Call::Array, list), common(&types).list())
+                (Bound::Call(made, list), common(&types).list())
             }
             Expr::CompoundFieldAccess { root, access_chain } => {
                 refuse_if(
@@ -347,15 +339,15 @@ impl Binder<'_> {
         truth: bool,
         is_not: bool,
         scope: &Scope<'_>,
-    ) -> Done<(Bound, Type)> {
+    ) -> Done<Typed> {
         let (bound, _) = self.expr(expr, scope)?;
         Ok(is_same([bound, Bound::Constant(truth.into())], is_not))
     }
 
-    fn is_null(&mut self, expr: &Expr, is_not: bool, scope: &Scope<'_>) -> Done<(Bound, Type)> {
+    fn is_null(&mut self, expr: &Expr, is_not: bool, scope: &Scope<'_>) -> Done<Typed> {
         let (bound, _) = self.expr(expr, scope)?;
         let is_null = Bound::call(plan::Call::IsNull, [bound]);
-        Ok((is_null.negated(is_not), Type::Bool))
+        Ok((is_null.negated(is_not), Type::BOOL))
     }
 
     /// `left = ANY (list)`, `left <> ALL (SELECT …)`
@@ -365,7 +357,7 @@ impl Binder<'_> {
         left: &Expr,
         mut right: &Expr,
         scope: &Scope<'_>,
-    ) -> Done<(Bound, Type)> {
+    ) -> Done<Typed> {
         while let Expr::Nested(inner) = right {
             right = inner;
         }
@@ -379,15 +371,15 @@ impl Binder<'_> {
                 let (list, ty) = self.expr(list, scope)?;
                 // A list is sent as text.
                 if let Type::Parameter(nth) = ty {
-                    self.parameters.entry(nth).or_insert(Type::Text);
+                    self.parameters.entry(nth).or_insert(Type::TEXT);
                 }
                 [self.compared(left, &left_type, &ty.element()), listed(list)]
             }
         };
-        Ok((Bound::call(quantifier, both), Type::Bool))
+        Ok((Bound::call(quantifier, both), Type::BOOL))
     }
 
-    fn array_of(&mut self, query: &Query, scope: &Scope<'_>) -> Done<(Bound, Type)> {
+    fn array_of(&mut self, query: &Query, scope: &Scope<'_>) -> Done<Typed> {
         let plan = self.inner(query, scope)?;
         let ty = one_column(&plan)?.operand();
         Ok((Bound::Select(Made::Array, None, plan), ty.list()))
@@ -399,7 +391,7 @@ impl Binder<'_> {
         (of, ty): (Bound, Type),
         access: &AccessExpr,
         scope: &Scope<'_>,
-    ) -> Done<(Bound, Type)> {
+    ) -> Done<Typed> {
         let place = |n| Bound::Constant(Value::Int(n));
         let (at, made) = match access {
             AccessExpr::Subscript(Subscript::Index { index }) => {
@@ -416,8 +408,8 @@ impl Binder<'_> {
             AccessExpr::Dot(Expr::Identifier(field)) => {
                 let field = folded(field);
                 match (ty, field.as_str()) {
-                    (Type::Pair, "x") => (place(1), Type::Int4),
-                    (Type::Pair, "n") => (place(2), Type::Int4),
+                    (Type::Pair, "x") => (place(1), Type::INT4),
+                    (Type::Pair, "n") => (place(2), Type::INT4),
                     _ => {
                         return Err(format!("column \"{field}\" not found in data type").into());
                     }
@@ -429,13 +421,13 @@ impl Binder<'_> {
     }
 
     /// What does not change is cast once, unless it cannot be: that is told when a row needs it.
-    fn cast(&mut self, bound: Bound, from: Type, data_type: &DataType) -> Done<(Bound, Type)> {
+    fn cast(&mut self, bound: Bound, from: Type, data_type: &DataType) -> Done<Typed> {
         let name = type_name(data_type);
         let to = Type::named(&name).ok_or_else(|| format!("type \"{name}\" does not exist"))?;
         let is_of_time = name.starts_with("time") || name.starts_with("interval");
         let has_length = data_type.to_string().contains('(');
         refuse_if(has_length && !is_of_time, "a length or precision in a cast")?;
-        if let Type::Stored(at) = &from {
+        if let Some(at) = from.kept() {
             // Of these, nothing is made but their text.
             let is_of_type = name_of_oid(oid_of(at)) == name;
             if is_of_type || name == "timestamp" && oid_of(at) == oid::TIMESTAMP {
@@ -456,7 +448,7 @@ impl Binder<'_> {
     }
 }
 
-fn parameter(written: &str) -> Done<(Bound, Type)> {
+fn parameter(written: &str) -> Done<Typed> {
     let number = written
         .strip_prefix('$')
         .and_then(|number| number.parse().ok());
@@ -465,18 +457,18 @@ fn parameter(written: &str) -> Done<(Bound, Type)> {
     Ok((Bound::Constant(Value::Null), Type::Parameter(number)))
 }
 
-fn constant(literal: &ValueWithSpan) -> Done<(Bound, Type)> {
+fn constant(literal: &ValueWithSpan) -> Done<Typed> {
     let (value, ty) = match &literal.value {
-        Literal::Null => (Value::Null, Type::Text),
-        Literal::Boolean(is) => (Value::Bool(*is), Type::Bool),
+        Literal::Null => (Value::Null, Type::TEXT),
+        Literal::Boolean(is) => (Value::Bool(*is), Type::BOOL),
         Literal::Number(number, false) => match (number.parse::<i64>(), number.parse()) {
-            (Ok(number), _) if i32::try_from(number).is_ok() => (Value::Int(number), Type::Int4),
-            (Ok(number), _) => (Value::Int(number), Type::Int8),
-            (_, Ok(number)) => (Value::Float(number), Type::Float),
+            (Ok(number), _) if i32::try_from(number).is_ok() => (Value::Int(number), Type::INT4),
+            (Ok(number), _) => (Value::Int(number), Type::INT8),
+            (_, Ok(number)) => (Value::Float(number), Type::Decimal),
             _ => return Err(format!("{number:?} is no number").into()),
         },
         literal => match text(literal) {
-            Some(text) => (Value::Text(text.into()), Type::Text),
+            Some(text) => (Value::Text(text.into()), Type::TEXT),
             None => return Err(format!("the constant {literal} is not supported").into()),
         },
     };
@@ -485,7 +477,7 @@ fn constant(literal: &ValueWithSpan) -> Done<(Bound, Type)> {
 
 fn is_same(both: [Bound; 2], is_not: bool) -> (Bound, Type) {
     let is_same = Bound::call(plan::Call::IsSame, both);
-    (is_same.negated(is_not), Type::Bool)
+    (is_same.negated(is_not), Type::BOOL)
 }
 
 /// A list that is written as a text is read once, and not for each row.
@@ -509,8 +501,8 @@ fn one_column(plan: &Plan) -> Done<Type> {
 /// The type of what is calculated from a value: no number is smaller than it must be.
 fn calculated(ty: Type) -> Type {
     match ty {
-        Type::Whole(_) => Type::Int8,
-        Type::Float4 => Type::Float,
+        ty if ty.is_whole() => Type::INT8,
+        Type::FLOAT4 => Type::FLOAT,
         ty => ty,
     }
 }
@@ -518,8 +510,8 @@ fn calculated(ty: Type) -> Type {
 fn result_of(operator: Operator, left: Type, right: Type) -> Type {
     // A parameter has the type of what it meets, and a number is written as one of 32 bits at least.
     let (left, right) = match (left, right) {
-        (Type::Parameter(_), Type::Int2) | (Type::Int2, Type::Parameter(_)) => {
-            (Type::Int4, Type::Int4)
+        (Type::Parameter(_), Type::INT2) | (Type::INT2, Type::Parameter(_)) => {
+            (Type::INT4, Type::INT4)
         }
         (Type::Parameter(_), other) | (other, Type::Parameter(_)) => (other.clone(), other),
         both => both,
@@ -527,14 +519,14 @@ fn result_of(operator: Operator, left: Type, right: Type) -> Type {
     match operator {
         Operator::Concatenate if left.is_list() => left,
         Operator::Concatenate if right.is_list() => right,
-        Operator::Concatenate => Type::Text,
+        Operator::Concatenate => Type::TEXT,
         Operator::Add
         | Operator::Subtract
         | Operator::Multiply
         | Operator::Divide
         | Operator::Remainder
         | Operator::BitAnd => common(&[left, right].map(calculated)),
-        _ => Type::Bool,
+        _ => Type::BOOL,
     }
 }
 

@@ -10,7 +10,7 @@ use super::super::failure::{Done, Failure};
 use super::super::functions::series;
 use super::super::plan::{Bound, Call, Columns, Condition, Operator, Source, Step};
 use super::scope::{RowKey, Scope, ScopeColumn};
-use super::syntax::{arguments, chain, folded, parts, refuse_if};
+use super::syntax::{apart, arguments, chain, folded, parts, refuse_if, Part as _};
 use super::{renamed, Binder, WIDTH_MAX};
 
 /// How what is read is joined with what stands before it.
@@ -50,12 +50,7 @@ impl Binder<'_> {
         let TableWithJoins { relation, joins } = from;
         let mut steps = vec![self.step(relation, Kept::default(), None, scope)?];
         for join in joins {
-            let Join {
-                relation,
-                global,
-                join_operator,
-            } = join;
-            refuse_if(*global, "GLOBAL JOIN")?;
+            apart!(join, Join { relation join_operator } without { global } passing {}, "GLOBAL JOIN");
             use JoinOperator as J;
             let (left, right, constraint) = match join_operator {
                 J::Join(on) | J::Inner(on) | J::CrossJoin(on) => (false, false, on),
@@ -124,91 +119,14 @@ impl Binder<'_> {
 
     /// Binds what is read, and adds its columns.
     fn source(&mut self, factor: &TableFactor, scope: &mut Scope<'_>) -> Done<Source> {
-        let (source, name, columns, alias) = match factor {
-            TableFactor::NestedJoin {
-                table_with_joins,
-                alias,
-            } => {
-                refuse_if(alias.is_some(), "an alias of a join")?;
+        let (name, arguments, is_numbered, alias) = match factor {
+            TableFactor::NestedJoin { .. } => {
+                apart!(factor, TableFactor::NestedJoin { table_with_joins } without { alias } passing {}, "an alias of a join");
                 let start = scope.columns.len();
                 return group(self.joined(table_with_joins, scope)?, start);
             }
-            TableFactor::Table {
-                name,
-                alias,
-                args,
-                with_hints,
-                version,
-                with_ordinality,
-                partitions,
-                json_path,
-                sample,
-                index_directives,
-                // No table inherits from another.
-                inheritance: _,
-            } => {
-                let is_plain = with_hints.is_empty() && version.is_none() && partitions.is_empty();
-                let is_plain = is_plain && json_path.is_none() && sample.is_none();
-                refuse_if(
-                    !is_plain || !index_directives.is_empty(),
-                    "a clause of FROM",
-                )?;
-                let parts = parts(name)?;
-                let alias = alias.as_ref();
-                let (source, columns) = match args {
-                    Some(TableFunctionArgs { args, settings }) => {
-                        refuse_if(settings.is_some(), "SETTINGS")?;
-                        let name = parts.last().map_or("", String::as_str);
-                        let arguments = arguments(args)?;
-                        self.rows_of(name, arguments, *with_ordinality, alias, scope)?
-                    }
-                    None => match self.named(&parts, alias, scope)? {
-                        Some(found) => found,
-                        None => {
-                            let (source, name, columns) = self.stored(name)?;
-                            return self.add(source, name, columns, alias, scope);
-                        }
-                    },
-                };
-                (
-                    source,
-                    parts.last().cloned().unwrap_or_default(),
-                    columns,
-                    alias,
-                )
-            }
-            TableFactor::Function {
-                lateral: _,
-                name,
-                args,
-                with_ordinality,
-                alias,
-            } => {
-                let name = parts(name)?.pop().unwrap_or_default();
-                let (arguments, alias) = (arguments(args)?, alias.as_ref());
-                let (source, columns) =
-                    self.rows_of(&name, arguments, *with_ordinality, alias, scope)?;
-                (source, name, columns, alias)
-            }
-            TableFactor::UNNEST {
-                alias,
-                array_exprs,
-                with_offset: false,
-                with_offset_alias: None,
-                with_ordinality,
-            } => {
-                let (arguments, alias) = (array_exprs.iter().collect(), alias.as_ref());
-                let (source, columns) =
-                    self.rows_of("unnest", arguments, *with_ordinality, alias, scope)?;
-                (source, "unnest".to_owned(), columns, alias)
-            }
-            TableFactor::Derived {
-                lateral,
-                subquery,
-                alias,
-                sample,
-            } => {
-                refuse_if(sample.is_some(), "TABLESAMPLE")?;
+            TableFactor::Derived { .. } => {
+                apart!(factor, TableFactor::Derived { lateral subquery alias } without { sample } passing {}, "TABLESAMPLE");
                 let outer = if *lateral { Some(&*scope) } else { scope.outer };
                 let plan = Arc::new(self.query(subquery, outer)?);
                 let columns = plan.columns.clone();
@@ -216,10 +134,43 @@ impl Binder<'_> {
                     plan,
                     is_lateral: *lateral,
                 };
-                (source, String::new(), columns, alias.as_ref())
+                return self.add(source, String::new(), columns, alias.as_ref(), scope);
+            }
+            TableFactor::Table { .. } => {
+                // No table inherits from another.
+                apart!(factor, TableFactor::Table { name alias args with_ordinality }
+                    without { with_hints version partitions json_path sample index_directives } passing { inheritance }, "a clause of FROM");
+                let Some(called) = args else {
+                    let parts = parts(name)?;
+                    let (source, name, columns) = match self.named(&parts, alias.as_ref(), scope)? {
+                        Some((source, columns)) => {
+                            (source, parts.last().cloned().unwrap_or_default(), columns)
+                        }
+                        None => self.stored(name)?,
+                    };
+                    return self.add(source, name, columns, alias.as_ref(), scope);
+                };
+                apart!(called, TableFunctionArgs { args } without { settings } passing {}, "SETTINGS");
+                (parts(name)?, arguments(args)?, *with_ordinality, alias)
+            }
+            TableFactor::Function { .. } => {
+                apart!(factor, TableFactor::Function { name args with_ordinality alias } passing { lateral });
+                (parts(name)?, arguments(args)?, *with_ordinality, alias)
+            }
+            TableFactor::UNNEST {
+                with_offset: false,
+                with_offset_alias: None,
+                ..
+            } => {
+                apart!(factor, TableFactor::UNNEST { alias array_exprs with_ordinality } passing { with_offset with_offset_alias });
+                let name = vec!["unnest".to_owned()];
+                (name, array_exprs.iter().collect(), *with_ordinality, alias)
             }
             _ => return Err("something in FROM that the catalogue does not have".into()),
         };
+        let name = name.last().cloned().unwrap_or_default();
+        let alias = alias.as_ref();
+        let (source, columns) = self.rows_of(&name, arguments, is_numbered, alias, scope)?;
         self.add(source, name, columns, alias, scope)
     }
 
@@ -302,7 +253,7 @@ impl Binder<'_> {
             column.0 = folded(&alias.name);
         }
         if is_numbered {
-            columns.push(("ordinality".to_owned(), Type::Int8));
+            columns.push(("ordinality".to_owned(), Type::INT8));
         }
         let source = Source::Function {
             series,
@@ -370,7 +321,7 @@ fn using(name: &str, start: usize, keeps_right: bool, scope: &mut Scope<'_>) -> 
     let column = |at| Bound::Column { up: 0, at };
     let both = [column(left), column(right)];
     Ok(condition(Bound::call(
-        Call::Operator(Operator::Equal),
+        Call::Operator(Operator::EQUAL),
         both,
     )))
 }

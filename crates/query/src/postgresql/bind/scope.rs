@@ -85,7 +85,7 @@ impl<'s> Scope<'s> {
             }
             let is_loose = |table: &Name<'_>| here.loose.contains(&table.folded);
             if table.as_ref().is_some_and(is_loose) {
-                return Ok((Bound::Constant(Value::Null), Type::Text));
+                return Ok((Bound::Constant(Value::Null), Type::TEXT));
             }
             up += 1;
             scope = here.outer;
@@ -93,7 +93,7 @@ impl<'s> Scope<'s> {
         let mut scope = Some(self);
         while let Some(here) = scope.filter(|_| table.is_none()) {
             if !here.loose.is_empty() {
-                return Ok((Bound::Constant(Value::Null), Type::Text));
+                return Ok((Bound::Constant(Value::Null), Type::TEXT));
             }
             scope = here.outer;
         }

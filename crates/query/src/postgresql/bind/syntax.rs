@@ -5,6 +5,7 @@ use sqlparser::ast::*;
 use super::super::failure::{Done, Failure};
 use super::super::patterns::Like;
 use super::super::plan::Operator;
+use crate::lexer::Comparison;
 
 pub(super) fn refuse_if(is_there: bool, what: &str) -> Done<()> {
     match is_there {
@@ -12,6 +13,49 @@ pub(super) fn refuse_if(is_there: bool, what: &str) -> Done<()> {
         false => Ok(()),
     }
 }
+
+/// A part of a tree that may be there.
+pub(super) trait Part {
+    fn is_there(&self) -> bool;
+}
+
+impl<T> Part for Option<T> {
+    fn is_there(&self) -> bool {
+        self.is_some()
+    }
+}
+
+impl<T> Part for Vec<T> {
+    fn is_there(&self) -> bool {
+        !self.is_empty()
+    }
+}
+
+impl Part for bool {
+    fn is_there(&self) -> bool {
+        *self
+    }
+}
+
+/// Takes a struct apart: what is looked at, what must not be there, and what says nothing. With a field more it does not compile.
+macro_rules! apart {
+    ($of:expr, $name:ident { $($known:ident)* } without { $($absent:ident)* } passing { $($passed:ident)* }, $what:expr) => {
+        let $name { $($known,)* $($absent,)* $($passed: _,)* } = $of;
+        refuse_if([$($absent.is_there()),*].contains(&true), $what)?;
+    };
+    ($of:expr, $name:ident::$variant:ident { $($known:ident)* } without { $($absent:ident)* } passing { $($passed:ident)* }, $what:expr) => {
+        let $name::$variant { $($known,)* $($absent,)* $($passed: _,)* } = $of else {
+            unreachable!("it is this variant");
+        };
+        refuse_if([$($absent.is_there()),*].contains(&true), $what)?;
+    };
+    ($of:expr, $name:ident::$variant:ident { $($known:ident)* } passing { $($passed:ident)* }) => {
+        let $name::$variant { $($known,)* $($passed: _,)* } = $of else {
+            unreachable!("it is this variant");
+        };
+    };
+}
+pub(super) use apart;
 
 /// A name as PostgreSQL folds it.
 pub(super) fn folded(name: &Ident) -> String {
@@ -38,13 +82,16 @@ pub(super) fn names(expr: &Expr) -> Option<&[Ident]> {
     }
 }
 
-pub(super) fn is_descending(by: &OrderByExpr) -> Done<bool> {
+/// Does an order descend, and do its NULLs come first?
+pub(super) fn direction(by: &OrderByExpr) -> Done<(bool, bool)> {
     refuse_if(by.with_fill.is_some(), "WITH FILL")?;
-    match by.options.sort {
-        None | Some(OrderBySort::Asc) => Ok(false),
-        Some(OrderBySort::Desc) => Ok(true),
-        Some(OrderBySort::Using(_)) => Err("ORDER BY USING is not supported".into()),
-    }
+    let is_descending = match by.options.sort {
+        None | Some(OrderBySort::Asc) => false,
+        Some(OrderBySort::Desc) => true,
+        Some(OrderBySort::Using(_)) => return Err("ORDER BY USING is not supported".into()),
+    };
+    let nulls_first = by.options.nulls_first.unwrap_or(is_descending);
+    Ok((is_descending, nulls_first))
 }
 
 pub(super) fn text(literal: &Value) -> Option<&str> {
@@ -94,12 +141,12 @@ pub(super) fn operator(operator: &BinaryOperator) -> Done<Operator> {
         })
     };
     Ok(match written.as_str() {
-        "=" => Operator::Equal,
-        "<>" | "!=" => Operator::Unequal,
-        "<" => Operator::Less,
-        "<=" => Operator::AtMost,
-        ">" => Operator::Greater,
-        ">=" => Operator::AtLeast,
+        "=" => Operator::Compare(Comparison::Equal),
+        "<>" | "!=" => Operator::Compare(Comparison::NotEqual),
+        "<" => Operator::Compare(Comparison::Less),
+        "<=" => Operator::Compare(Comparison::LessOrEqual),
+        ">" => Operator::Compare(Comparison::Greater),
+        ">=" => Operator::Compare(Comparison::GreaterOrEqual),
         "+" => Operator::Add,
         "-" => Operator::Subtract,
         "*" => Operator::Multiply,
@@ -171,13 +218,8 @@ impl<'e> Call<'e> {
                 expr,
                 field: CeilFloorKind::DateTimeField(DateTimeField::NoDateTime),
             } => Call::new("ceil", vec![expr]),
-            Expr::Substring {
-                expr,
-                substring_from,
-                substring_for,
-                special: _,
-                shorthand: _,
-            } => {
+            Expr::Substring { .. } => {
+                apart!(expr, Expr::Substring { expr substring_from substring_for } passing { special shorthand });
                 let rest = [substring_from.as_deref(), substring_for.as_deref()];
                 refuse_if(
                     rest[0].is_none() && rest[1].is_some(),
@@ -185,12 +227,8 @@ impl<'e> Call<'e> {
                 )?;
                 Call::new("substring", optional(expr, rest))
             }
-            Expr::Trim {
-                trim_where,
-                trim_what,
-                expr,
-                trim_characters,
-            } => {
+            Expr::Trim { .. } => {
+                apart!(expr, Expr::Trim { trim_where trim_what expr trim_characters } passing {});
                 let name = match trim_where {
                     None => "trim",
                     Some(TrimWhereField::Both) => "btrim",
@@ -206,19 +244,12 @@ impl<'e> Call<'e> {
     }
 
     fn written(function: &'e Function) -> Done<Call<'e>> {
-        let Function {
-            name,
-            uses_odbc_syntax,
-            parameters,
-            args,
-            filter,
-            null_treatment,
-            over,
-            within_group,
-        } = function;
-        let is_plain = !uses_odbc_syntax && matches!(parameters, FunctionArguments::None);
-        let is_plain = is_plain && null_treatment.is_none() && within_group.is_empty();
-        refuse_if(!is_plain, "a clause of a function")?;
+        apart!(function, Function { name parameters args filter over }
+            without { uses_odbc_syntax null_treatment within_group } passing {}, "a clause of a function");
+        refuse_if(
+            !matches!(parameters, FunctionArguments::None),
+            "a clause of a function",
+        )?;
         let mut call = Call::new(&parts(name)?.pop().unwrap_or_default(), Vec::new());
         call.filter = filter.as_deref();
         call.over = match over {

@@ -9,11 +9,12 @@ use super::super::cast::literal;
 use super::super::column_type::Type;
 use super::super::failure::{state, Done, Failure};
 use super::super::plan::*;
-use super::draft::{quoted, Draft};
+use super::draft::Draft;
 use super::scope::Scope;
 use super::syntax::parts;
 use super::Binder;
 use crate::scalar::Scalar;
+use crate::words::quoted;
 
 /// Tables of the module in one question, each counted where it stands.
 const TABLES_MAX: usize = 64;
@@ -49,7 +50,7 @@ impl Binder<'_> {
         let (mut columns, mut types) = (Vec::new(), Vec::new());
         for column in found.elements {
             let name = column.name().unwrap_or_default().to_owned();
-            types.push((name.clone(), Type::of(&column.algebraic_type)));
+            types.push((name.clone(), Type::Of(column.algebraic_type.clone())));
             columns.push((name, Arc::new(column.algebraic_type)));
         }
         let number = self.drafts.len();
@@ -113,7 +114,7 @@ impl Binder<'_> {
         scope: &Scope<'_>,
         (one, other): (usize, usize),
     ) -> Option<(usize, usize)> {
-        let Bound::Call(Call::Operator(Operator::Equal), both) = bound else {
+        let Bound::Call(Call::Operator(Operator::EQUAL), both) = bound else {
             return None;
         };
         let column = |bound: &Bound| match bound {
@@ -177,22 +178,14 @@ impl Binder<'_> {
         };
         let name = |(table, at): (usize, usize)| self.drafts[table].columns[at].0.as_str();
         match bound {
-            Bound::Call(Call::Operator(operator), both) => {
-                let (of, value, is_turned) = match (column(&both[0]), column(&both[1])) {
-                    (Some(of), None) => (of, &both[1], false),
-                    (None, Some(of)) => (of, &both[0], true),
+            Bound::Call(Call::Operator(Operator::Compare(comparison)), both) => {
+                let (of, value, comparison) = match (column(&both[0]), column(&both[1])) {
+                    (Some(of), None) => (of, &both[1], *comparison),
+                    (None, Some(of)) => (of, &both[0], comparison.flipped()),
                     _ => return None,
                 };
-                let sign = match (operator, is_turned) {
-                    (Operator::Equal, _) => "=",
-                    (Operator::Unequal, _) => "<>",
-                    (Operator::Less, false) | (Operator::Greater, true) => "<",
-                    (Operator::AtMost, false) | (Operator::AtLeast, true) => "<=",
-                    (Operator::Greater, false) | (Operator::Less, true) => ">",
-                    (Operator::AtLeast, false) | (Operator::AtMost, true) => ">=",
-                    _ => return None,
-                };
-                Some((of.0, format!("{} {sign} {}", name(of), literal(of, value)?)))
+                let (name, sign) = (name(of), comparison.as_str());
+                Some((of.0, format!("{name} {sign} {}", literal(of, value)?)))
             }
             Bound::Call(Call::In, list) if (2..=1 + LISTED_MAX).contains(&list.len()) => {
                 let of = column(&list[0])?;

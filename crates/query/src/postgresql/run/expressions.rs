@@ -9,6 +9,7 @@ use super::super::patterns::{Like, Pattern};
 use super::super::plan::*;
 use super::super::value::{weight, List, Value};
 use super::{Env, Runner};
+use crate::lexer::Comparison;
 
 /// Lists in each other, as PostgreSQL has them: their texts get longer with each.
 const LISTS_NESTED_MAX: usize = 6;
@@ -24,6 +25,10 @@ impl Runner<'_> {
         let list = Value::List(list);
         self.work(list.weight())?;
         Ok(list)
+    }
+
+    pub(super) fn row(&self, row: &[Value]) -> Done<Value> {
+        self.list(List::from(row.to_vec()).into_row())
     }
 
     pub(super) fn values(&self, list: &[Bound], env: &Env<'_>) -> Done<Vec<Value>> {
@@ -98,8 +103,8 @@ impl Runner<'_> {
             Made::Has => {
                 let wanted = wanted.unwrap_or(Value::Null);
                 let is_it = |row: &Vec<Value>| match &row[..] {
-                    [value] => self.binary(Operator::Equal, &wanted, value),
-                    row => self.binary(Operator::Equal, &wanted, &self.list(row.to_vec())?),
+                    [value] => self.binary(Operator::EQUAL, &wanted, value),
+                    row => self.binary(Operator::EQUAL, &wanted, &self.row(row)?),
                 };
                 decided(rows.iter().map(is_it), true)?
             }
@@ -136,10 +141,11 @@ impl Runner<'_> {
                 (is_same || left.is_null() && right.is_null()).into()
             }
             (Call::In, [wanted, list @ ..]) => {
-                let is_it = |value| self.binary(Operator::Equal, wanted, value);
+                let is_it = |value| self.binary(Operator::EQUAL, wanted, value);
                 decided(list.iter().map(is_it), true)?
             }
             (Call::Array, list) => self.list(list.to_vec())?,
+            (Call::Row, row) => self.row(row)?,
             (Call::Element, [list, at]) => {
                 self.work(list.weight())?;
                 let at = at.int().and_then(|at| at.checked_sub(1));
@@ -153,12 +159,13 @@ impl Runner<'_> {
 
     fn cast(&self, value: &Value, from: &Type, to: &Type) -> Done<Value> {
         self.work(value.weight())?;
-        if let (Value::Text(text), Type::Stored(at) | Type::Whole(at)) = (value, to) {
-            let typed = Value::typed(text, at);
-            return typed.ok_or_else(|| {
-                let message = format!("{text:?} is no value of the column's type");
-                Failure::new(state::INVALID_TEXT, message)
-            });
+        if let (Value::Text(text), Type::Of(at)) = (value, to) {
+            if to.is_whole() || to.kept().is_some() {
+                return Value::typed(text, at).ok_or_else(|| {
+                    let message = format!("{text:?} is no value of the column's type");
+                    Failure::new(state::INVALID_TEXT, message)
+                });
+            }
         }
         let made = value.clone().cast(from, to, self.session)?;
         // The elements of a list are read, made and cast.
@@ -206,17 +213,15 @@ impl Runner<'_> {
             return Ok(Value::Null);
         }
         let order = self.compared(left, right)?;
-        let is = |test: fn(Ordering) -> bool| order.map(test).into();
         Ok(match operator {
-            Operator::Equal | Operator::Unequal if order.is_none() && left.differs(right) => {
-                Value::Bool(operator == Operator::Unequal)
-            }
-            Operator::Equal => is(Ordering::is_eq),
-            Operator::Unequal => is(Ordering::is_ne),
-            Operator::Less => is(Ordering::is_lt),
-            Operator::AtMost => is(Ordering::is_le),
-            Operator::Greater => is(Ordering::is_gt),
-            Operator::AtLeast => is(Ordering::is_ge),
+            Operator::Compare(comparison) => match order {
+                None if left.differs(right)
+                    && matches!(comparison, Comparison::Equal | Comparison::NotEqual) =>
+                {
+                    Value::Bool(comparison == Comparison::NotEqual)
+                }
+                order => order.map(|order| comparison.holds(order)).into(),
+            },
             Operator::Concatenate => {
                 self.work(left.weight().saturating_add(right.weight()))?;
                 match (left, right) {

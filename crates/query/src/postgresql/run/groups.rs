@@ -8,9 +8,11 @@ use super::super::functions::Aggregate;
 use super::super::plan::*;
 use super::super::value::{weight, List, Value};
 use super::{Env, Row, Runner};
+use crate::exact_sum::ExactSum;
 
-/// What a total takes, and a key or a value beside its bytes, in steps of 16 bytes.
+/// What a total takes, an exact one of floats, and a key or a value beside its bytes, in steps of 16 bytes.
 const TOTAL_STEPS: usize = size_of::<Total>() / 16;
+const EXACT_STEPS: usize = size_of::<ExactSum>() / 16;
 const ENTRY_STEPS: usize = 4;
 
 /// What the rows of each group have come to so far.
@@ -25,8 +27,9 @@ pub(super) struct Groups {
 struct Total {
     /// Values that were counted.
     count: i64,
-    sum: f64,
     integers: i128,
+    /// Of all that are no integers of 64 bits.
+    others: Option<Box<ExactSum>>,
     is_float: bool,
     is_too_large: bool,
     best: Value,
@@ -36,6 +39,11 @@ struct Total {
 }
 
 impl Total {
+    fn sum(&self) -> f64 {
+        let others = self.others.as_ref().map_or(0.0, |sum| sum.value());
+        self.integers as f64 + others
+    }
+
     /// Takes a value that is the first, or stands so to the one that there is, and gives the steps of what it keeps more.
     fn take_if(&mut self, value: &Value, wanted: Ordering) -> usize {
         if !self.best.is_null() && value.order(&self.best) != wanted {
@@ -128,9 +136,17 @@ impl Runner<'_> {
             Aggregate::AnyTrue => held += total.take_if(&truth, Ordering::Greater),
             Aggregate::Sum | Aggregate::Average => {
                 let no_number = || Failure::new(state::INVALID_TEXT, "a sum is of numbers");
-                total.sum += value.float().ok_or_else(no_number)?;
-                total.integers += i128::from(value.int().unwrap_or_default());
-                total.is_float |= matches!(value, Value::Float(_));
+                let number = value.float().ok_or_else(no_number)?;
+                let is_float = matches!(value, Value::Float(_));
+                match value.int().filter(|_| !is_float) {
+                    Some(integer) => total.integers += i128::from(integer),
+                    None => {
+                        let is_first = total.others.is_none();
+                        held += if is_first { EXACT_STEPS } else { 0 };
+                        total.others.get_or_insert_default().add(number);
+                    }
+                }
+                total.is_float |= is_float;
                 total.is_too_large |= value.int().is_none();
             }
             Aggregate::ListOf | Aggregate::Joined => {
@@ -153,16 +169,16 @@ impl Runner<'_> {
     }
 
     /// What a group has for an aggregate. NULL if it is none.
-    fn total(&self, extra: &Extra, total: Total) -> Done<Value> {
+    fn total(&self, extra: &Extra, mut total: Total) -> Done<Value> {
         let Extra::Aggregate { aggregate, .. } = extra else {
             return Ok(Value::Null);
         };
-        let kept = self.sorted(total.kept)?;
+        let kept = self.sorted(std::mem::take(&mut total.kept))?;
         Ok(match aggregate {
             Aggregate::Count => total.count.into(),
             _ if total.count == 0 => Value::Null,
-            Aggregate::Average => Value::Float(total.sum / total.count as f64),
-            Aggregate::Sum if total.is_float => Value::Float(total.sum),
+            Aggregate::Average => Value::Float(total.sum() / total.count as f64),
+            Aggregate::Sum if total.is_float => Value::Float(total.sum()),
             Aggregate::Sum => {
                 let sum = i64::try_from(total.integers).ok();
                 let sum = sum.filter(|_| !total.is_too_large);

@@ -201,7 +201,7 @@ fn compared<'s>(step: &'s Step, ripe: &[&'s Condition]) -> Vec<(usize, &'s Bound
     };
     let is_before = |bound: &Bound| bound.needs().is_some_and(|needs| needs <= step.start);
     for condition in step.on.iter().chain(ripe) {
-        if let Bound::Call(Call::Operator(Operator::Equal), both) = &condition.bound {
+        if let Bound::Call(Call::Operator(Operator::EQUAL), both) = &condition.bound {
             match (column(&both[0]), column(&both[1])) {
                 (Some(at), None) if is_before(&both[1]) => compared.push((at, &both[1])),
                 (None, Some(at)) if is_before(&both[0]) => compared.push((at, &both[0])),

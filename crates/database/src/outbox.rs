@@ -1,11 +1,14 @@
 //! What waits for the disk. The thread of the log lets it go as soon as it is durable: no other has to be woken for that.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use lightcone_log::{LogError, LogOffset};
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
 
 use crate::courier::Ready;
+use crate::error::NotDurable;
 use crate::events::Release;
 use crate::outgoing::{Delivery, OutgoingQueue};
 
@@ -32,7 +35,7 @@ impl Waiting {
     fn give_up(self, error: &LogError, ready: &mut Ready) {
         match self {
             Waiting::Deliver { queue, .. } => queue.push([poison_close(error)], ready),
-            Waiting::Release(action) => action(Err(error.to_string())),
+            Waiting::Release(action) => action(Err(NotDurable(error.to_string()))),
         }
     }
 }
@@ -49,33 +52,28 @@ pub(crate) fn poison_close(error: &LogError) -> Delivery {
 const KEPT_MAX: usize = 4096;
 
 struct State {
-    /// In order of offsets. Bounded by the budgets and queues of clients, and by the permits of the inbox.
+    /// In order of offsets. Bounded by the budgets and queues of clients, by the permits of the inbox, and by the calls under way.
     waiting: VecDeque<(LogOffset, Waiting)>,
     /// What waited for transactions before this one is gone.
     released: LogOffset,
     poison: Option<Arc<LogError>>,
 }
 
-/// Filled by the writer and by fan-out, one after the other, and emptied by the log's thread. The outlets of what goes are added to
+/// Filled by fan-out and by calls, and emptied by the log's thread. The outlets of what goes are added to
 /// `ready`: the caller hands them to the couriers.
-pub(crate) struct Held(Mutex<State>);
+pub(crate) struct Outbox(Mutex<State>);
 
-impl Held {
+impl Outbox {
     /// All before `durable_offset` is durable.
-    pub fn new(durable_offset: LogOffset) -> Held {
-        Held(Mutex::new(State {
+    pub fn new(durable_offset: LogOffset) -> Outbox {
+        Outbox(Mutex::new(State {
             waiting: VecDeque::new(),
             released: durable_offset,
             poison: None,
         }))
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        // A thread that panicked has left a list that is still one.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Keeps items until all before `offset` is durable, or lets them go if it is. Offsets never fall.
+    /// Keeps items until all before `offset` is durable, or lets them go if it is.
     pub fn hold(
         &self,
         offset: LogOffset,
@@ -85,9 +83,17 @@ impl Held {
         if items.len() == 0 {
             return;
         }
-        let mut state = self.state();
+        let mut state = self.0.lock();
         if state.released < offset && state.poison.is_none() {
-            state.waiting.extend(items.map(|item| (offset, item)));
+            // A call may wait for less than what was held before.
+            let place = state.waiting.partition_point(|(held, _)| *held <= offset);
+            if place == state.waiting.len() {
+                state.waiting.extend(items.map(|item| (offset, item)));
+            } else {
+                for (place, item) in (place..).zip(items) {
+                    state.waiting.insert(place, (offset, item));
+                }
+            }
             return;
         }
         let error = match state.released < offset {
@@ -103,9 +109,25 @@ impl Held {
         }
     }
 
+    /// Waits until all before `offset` is durable.
+    ///
+    /// # Errors
+    /// It never will be.
+    pub async fn reach(&self, offset: LogOffset) -> Result<(), NotDurable> {
+        let (told, known) = oneshot::channel();
+        let tell = move |durable| {
+            // The call may have ended.
+            let _ = told.send(durable);
+        };
+        let waiting = Waiting::Release(Box::new(tell));
+        self.hold(offset, [waiting].into_iter(), &mut Ready::default());
+        let gone = |_| Err(NotDurable("the database was stopped".to_owned()));
+        known.await.unwrap_or_else(gone)
+    }
+
     /// All before `durable` is durable. `due` is empty before and after.
     pub fn release(&self, durable: LogOffset, due: &mut Vec<Waiting>, ready: &mut Ready) {
-        let mut state = self.state();
+        let mut state = self.0.lock();
         loop {
             let count = state
                 .waiting
@@ -120,13 +142,13 @@ impl Held {
             due.drain(..).for_each(|item| item.let_go(ready));
             due.shrink_to(KEPT_MAX);
             // What is held meanwhile comes behind these.
-            state = self.state();
+            state = self.0.lock();
         }
     }
 
     /// What waits will never be durable, and neither will anything later.
     pub fn give_up(&self, error: &Arc<LogError>, ready: &mut Ready) {
-        let mut state = self.state();
+        let mut state = self.0.lock();
         state.poison = Some(error.clone());
         let waiting = std::mem::take(&mut state.waiting);
         drop(state);
@@ -137,10 +159,10 @@ impl Held {
 
     /// The database ends: nothing is let go any more.
     pub fn end(&self) {
-        for (_, item) in std::mem::take(&mut self.state().waiting) {
+        for (_, item) in std::mem::take(&mut self.0.lock().waiting) {
             if let Waiting::Release(action) = item {
                 let text = "the database was stopped before the result was durable";
-                action(Err(text.to_owned()));
+                action(Err(NotDurable(text.to_owned())));
             }
         }
     }
