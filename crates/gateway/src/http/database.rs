@@ -65,10 +65,7 @@ pub(super) async fn metrics(Permitted { state, record, .. }: Permitted) -> Reply
 }
 
 /// GET `/v1/database/:n/queries` (06 §5.21a): what clients are subscribed to. Of ours. A look opens no database.
-pub(super) async fn queries(
-    State(state): State<Arc<Gateway>>,
-    Permitted(record): Permitted,
-) -> Reply {
+pub(super) async fn queries(Permitted { state, record, .. }: Permitted) -> Reply {
     let shapes = match state.node.databases.running(&record.identity) {
         Some(running) => running.handle.live_shapes().await,
         None => None,
