@@ -154,7 +154,7 @@ impl RowLayout {
         let mut constant_starts = Vec::with_capacity(shapes.len());
         for ty in types {
             constant_starts.push(start);
-            start = start.zip(fixed_size(ty)).map(|(at, size)| at + size);
+            start = start.zip(stored_size(ty)).map(|(at, size)| at + size);
         }
         RowLayout {
             types: types.to_vec(),
@@ -187,7 +187,7 @@ impl RowLayout {
 
     /// The constant size of a column's values in bytes, if they have one.
     pub fn column_size(&self, column: usize) -> Option<usize> {
-        fixed_size(&self.types[column])
+        stored_size(&self.types[column])
     }
 
     /// The bytes of `row` that hold `column`. `row` must be a valid row.
@@ -258,5 +258,28 @@ impl RowLayout {
             shape.check(&mut reader)?;
         }
         Ok(bytes.len() - reader.remaining().len())
+    }
+}
+
+/// The constant size of values of a type, as pages know it: pages of a type with a sum without variants have always been slotted.
+fn stored_size(ty: &AlgebraicType) -> Option<usize> {
+    fixed_size(ty).filter(|_| !holds_empty_sum(ty))
+}
+
+fn holds_empty_sum(ty: &AlgebraicType) -> bool {
+    let is_empty = matches!(ty, AlgebraicType::Sum(sum) if sum.variants.is_empty());
+    is_empty || ty.parts().any(|(_, part)| holds_empty_sum(part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_of_a_type_with_an_empty_sum_are_slotted_as_they_always_were() {
+        let never = AlgebraicType::sum::<&str>([]);
+        let either = AlgebraicType::sum([("a", AlgebraicType::U8), ("b", never)]);
+        assert_eq!(fixed_size(&either), Some(2));
+        assert_eq!(RowLayout::new(&[either]).fixed_size(), None);
     }
 }

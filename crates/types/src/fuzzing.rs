@@ -77,6 +77,10 @@ pub fn fuzz_json(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(r.remaining()) else {
         return;
     };
+    if let Ok(node) = json::parse(text) {
+        let meta = json::META_ALGEBRAIC_TYPE.into();
+        let _ = json::description_from_node::<AlgebraicType>(&json::META_TYPES, &meta, &node);
+    }
     let Ok(value) = json::value_from_json(&typespace, &ty, text) else {
         return;
     };

@@ -182,6 +182,7 @@ impl Datastore {
     pub(crate) fn put_table(&mut self, schema: &mut TableSchema, allocated: &[i128]) -> Result<()> {
         schema.id = self.put_table_row(schema)?;
         self.put_columns(schema)?;
+        self.put_column_accessors(schema)?;
         self.put_parts(schema, allocated)
     }
 
@@ -200,6 +201,13 @@ impl Datastore {
             let ty = column.ty.to_vec();
             let row = (schema.id, position as u16, &column.name, ty).to_vec();
             self.put(st::ST_COLUMN_ID, &row)?;
+        }
+        Ok(())
+    }
+
+    /// Writes what the catalog says of the columns' accessors.
+    pub(crate) fn put_column_accessors(&mut self, schema: &TableSchema) -> Result<()> {
+        for column in &schema.columns {
             if let Some(accessor) = &column.accessor {
                 let row = (&schema.name, &column.name, accessor).to_vec();
                 self.put(st::ST_COLUMN_ACCESSOR_ID, &row)?;

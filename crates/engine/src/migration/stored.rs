@@ -81,14 +81,24 @@ impl Datastore {
     /// many, are not touched if all stay.
     pub(crate) fn rewrite_table(&mut self, old: &TableSchema, mut new: TableSchema) -> Done {
         let allocated = self.allocated(&new);
-        let have_changed = old.name != new.name || old.columns != new.columns;
-        if have_changed {
-            self.delete_column_rows(old)?;
+        // A table may have many columns with large types, and each new accessor of one is a step.
+        let are_same = |(a, b): (&ColumnSchema, &ColumnSchema)| a.name == b.name && a.ty == b.ty;
+        let have_columns_changed = old.columns.len() != new.columns.len()
+            || !old.columns.iter().zip(&new.columns).all(are_same);
+        let have_names_changed = old.name != new.name || old.columns != new.columns;
+        if have_columns_changed {
+            self.delete_catalog_of(st::ST_COLUMN_ID, &old.id.0)?;
+        }
+        if have_names_changed {
+            self.delete_catalog_of(st::ST_COLUMN_ACCESSOR_ID, &old.name)?;
         }
         self.delete_rows_but_columns(old)?;
         self.put_table_row(&new)?;
-        if have_changed {
+        if have_columns_changed {
             self.put_columns(&new)?;
+        }
+        if have_names_changed {
+            self.put_column_accessors(&new)?;
         }
         self.put_parts(&mut new, &allocated)?;
         Ok(())
@@ -96,14 +106,9 @@ impl Datastore {
 
     /// Deletes all that the catalog says of a table.
     pub(crate) fn delete_table_rows(&mut self, schema: &TableSchema) -> Done {
-        self.delete_column_rows(schema)?;
-        self.delete_rows_but_columns(schema)
-    }
-
-    fn delete_column_rows(&mut self, schema: &TableSchema) -> Done {
         self.delete_catalog_of(st::ST_COLUMN_ID, &schema.id.0)?;
         self.delete_catalog_of(st::ST_COLUMN_ACCESSOR_ID, &schema.name)?;
-        Ok(())
+        self.delete_rows_but_columns(schema)
     }
 
     fn delete_rows_but_columns(&mut self, schema: &TableSchema) -> Done {
