@@ -36,7 +36,8 @@ pub fn lacks_packages(directory: &Path) -> Result<bool> {
     let Some(manifest) = manifest(directory)? else {
         return Ok(false);
     };
-    let is_there = |name: &str| nearest(directory, format!("node_modules/{name}")).is_some();
+    let is_there =
+        |name: &str| nearest(directory, format!("node_modules/{name}/package.json")).is_some();
     let kinds = ["dependencies", "devDependencies"];
     let mut wanted = kinds.iter().filter_map(|kind| manifest[kind].as_object());
     Ok(wanted.any(|packages| packages.keys().any(|name| !is_there(name))))

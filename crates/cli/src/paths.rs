@@ -87,7 +87,7 @@ pub fn files_below(directory: &Path) -> Result<Vec<PathBuf>> {
 pub fn nearest(directory: &Path, name: impl AsRef<Path>) -> Option<PathBuf> {
     let directory = std::path::absolute(directory).ok()?;
     let mut paths = directory.ancestors().map(|above| above.join(&name));
-    paths.find(|path| path.exists())
+    paths.find(|path| path.is_file())
 }
 
 /// What a program is called on this system.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use lightcone_engine::{CommitOutput, Datastore};
 use lightcone_host::NullConsole;
-use lightcone_log::{Frame, LocalLog, Log, LogError, LogOptions, MemoryLog, Recovery};
+use lightcone_log::{Frame, LocalLog, Log, LogError, LogOffset, LogOptions, MemoryLog, Recovery};
 use lightcone_schema::ViewDef;
 
 use self::initialize::{initialize, Initialized};
@@ -54,7 +54,7 @@ impl DatabaseHandle {
             true => Box::new(MemoryLog::new()),
             false => Box::new(open_log(options)?.0),
         };
-        append(durable.as_mut(), &records)?;
+        append(durable.as_mut(), LogOffset::FIRST, &records)?;
         mark_planned(options, &datastore)?;
         log.info("Database initialized");
         threads::start(Opened {
@@ -159,15 +159,16 @@ fn create_missing_views(
     let mut output = CommitOutput::default();
     seal(datastore, &mut output, &*options.commons.environment)?;
     datastore.finish(&mut output);
-    append(log, &output.records)?;
+    let next = log.tail().next_offset;
+    append(log, next, &output.records)?;
     Ok(())
 }
 
-/// One transaction, durable on return.
-fn append(log: &mut dyn Log, records: &[u8]) -> Result<(), LogError> {
+/// One transaction, durable on return. A log that goes on elsewhere refuses it.
+fn append(log: &mut dyn Log, first_offset: LogOffset, records: &[u8]) -> Result<(), LogError> {
     let tail = log.tail();
     let frame = Frame {
-        first_offset: tail.next_offset,
+        first_offset,
         count: 1,
         payload: &[records],
     };

@@ -19,6 +19,8 @@ pub(crate) enum Waiting {
         item: Delivery,
     },
     Release(Release),
+    /// A call hears of it.
+    Tell(oneshot::Sender<Result<(), NotDurable>>),
 }
 
 impl Waiting {
@@ -28,6 +30,8 @@ impl Waiting {
             // A queue whose connection is gone drops them.
             Waiting::Deliver { queue, item } => queue.push([item], ready),
             Waiting::Release(action) => action(Ok(())),
+            // The call may have ended.
+            Waiting::Tell(told) => drop(told.send(Ok(()))),
         }
     }
 
@@ -36,6 +40,7 @@ impl Waiting {
         match self {
             Waiting::Deliver { queue, .. } => queue.push([poison_close(error)], ready),
             Waiting::Release(action) => action(Err(NotDurable(error.to_string()))),
+            Waiting::Tell(told) => drop(told.send(Err(NotDurable(error.to_string())))),
         }
     }
 }
@@ -115,14 +120,15 @@ impl Outbox {
     /// It never will be.
     pub async fn reach(&self, offset: LogOffset) -> Result<(), NotDurable> {
         let (told, known) = oneshot::channel();
-        let tell = move |durable| {
-            // The call may have ended.
-            let _ = told.send(durable);
+        let waiting = [Waiting::Tell(told)].into_iter();
+        self.hold(offset, waiting, &mut Ready::default());
+        let mut place = CallPlace {
+            outbox: self,
+            offset,
+            known,
         };
-        let waiting = Waiting::Release(Box::new(tell));
-        self.hold(offset, [waiting].into_iter(), &mut Ready::default());
         let gone = |_| Err(NotDurable("the database was stopped".to_owned()));
-        known.await.unwrap_or_else(gone)
+        (&mut place.known).await.unwrap_or_else(gone)
     }
 
     /// All before `durable` is durable. `due` is empty before and after.
@@ -159,11 +165,67 @@ impl Outbox {
 
     /// The database ends: nothing is let go any more.
     pub fn end(&self) {
-        for (_, item) in std::mem::take(&mut self.0.lock().waiting) {
-            if let Waiting::Release(action) = item {
-                let text = "the database was stopped before the result was durable";
-                action(Err(NotDurable(text.to_owned())));
+        let waiting = std::mem::take(&mut self.0.lock().waiting);
+        let stopped = || {
+            let text = "the database was stopped before the result was durable";
+            Err(NotDurable(text.to_owned()))
+        };
+        for (_, item) in waiting {
+            match item {
+                Waiting::Deliver { .. } => {}
+                Waiting::Release(action) => action(stopped()),
+                Waiting::Tell(told) => drop(told.send(stopped())),
             }
         }
+    }
+}
+
+/// The place of a call that waits. It goes when the call gives up: while the disk stands still, a call may do so again and again.
+struct CallPlace<'o> {
+    outbox: &'o Outbox,
+    offset: LogOffset,
+    known: oneshot::Receiver<Result<(), NotDurable>>,
+}
+
+impl Drop for CallPlace<'_> {
+    fn drop(&mut self) {
+        self.known.close();
+        let mut state = self.outbox.0.lock();
+        let first = state
+            .waiting
+            .partition_point(|(offset, _)| *offset < self.offset);
+        let mut same = state.waiting.range(first..);
+        let gone = same.position(|(offset, item)| {
+            let is_gone = matches!(item, Waiting::Tell(told) if told.is_closed());
+            *offset == self.offset && is_gone
+        });
+        if let Some(nth) = gone {
+            state.waiting.remove(first + nth);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_call_that_gives_up_leaves_nothing() {
+        let outbox = Outbox::new(LogOffset::new(0));
+        for _ in 0..3 {
+            let reached = outbox.reach(LogOffset::new(7));
+            let waited = tokio::time::timeout(Duration::from_millis(1), reached).await;
+            assert!(waited.is_err());
+            assert!(outbox.0.lock().waiting.is_empty());
+        }
+        let told =
+            async { outbox.release(LogOffset::new(7), &mut Vec::new(), &mut Ready::default()) };
+        let (reached, ()) = tokio::join!(outbox.reach(LogOffset::new(7)), told);
+        assert!(reached.is_ok());
+        let ended = async { outbox.end() };
+        let (reached, ()) = tokio::join!(outbox.reach(LogOffset::new(8)), ended);
+        assert!(reached.is_err());
     }
 }

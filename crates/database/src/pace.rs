@@ -31,6 +31,13 @@ impl Pace {
         beside == 0
     }
 
+    /// The function is another one now.
+    pub fn reset(&self) {
+        self.beside.store(0, Ordering::Relaxed);
+        self.computing.store(0, Ordering::Relaxed);
+        self.brief.store(false, Ordering::Relaxed);
+    }
+
     pub fn was_brief(&self) -> bool {
         self.brief.load(Ordering::Relaxed)
     }

@@ -211,7 +211,10 @@ impl ModuleCounters {
             let kept: FxHashMap<&str, &CountedFunction> =
                 kept.map(|(_, named)| (&*named.name, *named)).collect();
             let named = |name: &&str| match kept.get(name) {
-                Some(named) => (*named).clone(),
+                Some(named) => {
+                    named.counters.pace.reset();
+                    (*named).clone()
+                }
                 None => CountedFunction {
                     name: (*name).into(),
                     rank: ranks.take(),

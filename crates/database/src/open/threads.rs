@@ -207,6 +207,9 @@ fn start_writer(
             failed.close();
             failed.snapshots.cancel();
             failed.procedures.stop();
+            // What was submitted becomes durable and is answered before what waits for more is given up. A snapshot that waits for what
+            // was never submitted ends too. The log stays locked until the snapshot has ended.
+            let log = committer.shutdown();
             let (done, _) = tokio::sync::oneshot::channel();
             let _ = fanout.send(FanoutItem::Stop {
                 code: 1011,
@@ -220,7 +223,8 @@ fn start_writer(
                 failed.status.set_ended();
             }
             let _no_snapshot = no_snapshot.unwrap_or_else(|| failed.snapshots.hold());
-            drop(committer.shutdown());
+            failed.outbox.end();
+            drop(log);
         }
         failed.status.set_ended();
     })

@@ -257,7 +257,9 @@ impl Writer {
         self.drop_backfill();
         self.log_failed_update(&error);
         let failed = Err(error);
-        self.end_migration(&failed);
+        // A database that stops is another matter.
+        let was_cancelled = self.shared.status.migration.is_cancel_asked();
+        self.end_migration(&failed, was_cancelled);
         self.tell_of_end(&failed, waiting);
         self.end_round();
     }

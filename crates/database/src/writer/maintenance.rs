@@ -115,6 +115,9 @@ impl Writer {
             done: fanout_done,
         });
         let _ = wait.blocking_recv();
+        // Fan-out does it, unless it failed.
+        self.shared.outbox.end();
+        drop(self.fanout_machine);
         let log_bytes = log_bytes.saturating_sub(self.state.log_bytes_at_snapshot);
         if let (Ok(mut log), true, false) = (log, is_opened_again, self.state.failed) {
             // No client is connected any more, and the lock of the log keeps others out.

@@ -60,16 +60,17 @@ impl Writer {
         planned: PlannedMigration,
     ) -> Result<(), UpdateError> {
         let replaced = self.replace_in_steps(program, planned);
-        self.end_migration(&replaced);
+        let was_cancelled = self.shared.status.migration.is_cancelled();
+        self.end_migration(&replaced, was_cancelled);
         replaced
     }
 
     /// Notes how a migration has ended.
-    pub(super) fn end_migration(&self, result: &Result<(), UpdateError>) {
+    pub(super) fn end_migration(&self, result: &Result<(), UpdateError>, was_cancelled: bool) {
         let progress = &self.shared.status.migration;
         let outcome = match result {
             Ok(()) => MigrationOutcome::Committed,
-            Err(_) if progress.is_cancelled() => MigrationOutcome::Cancelled,
+            Err(_) if was_cancelled => MigrationOutcome::Cancelled,
             Err(error) => MigrationOutcome::Failed {
                 reason: error.to_string(),
             },

@@ -31,11 +31,15 @@ impl Writer {
         if !self.state.record_ends.is_empty() {
             self.submit_records();
         }
-        let may_step_fanout = self.may_step_fanout();
+        // Its thread may still be at the end of a batch: the writer does not wait for it.
+        let machine = match self.may_step_fanout() {
+            true => self.fanout_machine.try_lock(),
+            false => None,
+        };
         let state = &mut self.state;
-        if may_step_fanout {
+        if let Some(mut machine) = machine {
             state.batch.required_offset = self.next_offset;
-            self.fanout_machine.lock().batch(&mut state.batch);
+            machine.batch(&mut state.batch);
         } else if !state.batch.events.is_empty() {
             let mut batch = std::mem::replace(
                 &mut state.batch,

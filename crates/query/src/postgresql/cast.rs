@@ -26,9 +26,9 @@ impl Value {
     }
 
     /// A text as a value of a type. None: it denotes none.
-    pub fn typed(text: &str, ty: &AlgebraicType) -> Option<Value> {
+    pub fn typed(text: &str, ty: &Arc<AlgebraicType>) -> Option<Value> {
         let weight = 1 + text.len() / 16;
-        typed(text, ty).map(|value| Value::kept(&Arc::new(ty.clone()), value, weight))
+        typed(text, ty).map(|value| Value::kept(ty, value, weight))
     }
 
     fn kept(ty: &Arc<AlgebraicType>, value: AlgebraicValue, weight: usize) -> Value {

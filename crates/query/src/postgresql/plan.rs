@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use lightcone_types::AlgebraicType;
+
 use super::column_type::Type;
 use super::functions::{Aggregate, Series};
 use super::patterns::{Like, Pattern};
@@ -195,6 +197,8 @@ pub enum Call {
     All(Operator),
     /// From a type to another.
     Cast(Type, Type),
+    /// A text as a value of a type that keeps it.
+    Typed(Arc<AlgebraicType>),
     Not,
     Negative,
     IsNull,

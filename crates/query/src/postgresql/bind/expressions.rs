@@ -77,13 +77,15 @@ impl Binder<'_> {
                 bound
             }
             (&Type::TEXT, Type::Of(at)) if other.is_whole() || other.kept().is_some() => {
+                // Shared by the values of all rows, as a type may be large.
+                let at = Arc::new(at.clone());
                 match &bound {
-                    Bound::Constant(Value::Text(text)) => match Value::typed(text, at) {
+                    Bound::Constant(Value::Text(text)) => match Value::typed(text, &at) {
                         Some(typed) => Bound::Constant(typed),
-                        None => cast(bound),
+                        None => Bound::call(plan::Call::Typed(at), [bound]),
                     },
                     _ if other.is_whole() => bound,
-                    _ => cast(bound),
+                    _ => Bound::call(plan::Call::Typed(at), [bound]),
                 }
             }
             // A name is compared with the number that it stands for.

@@ -1,6 +1,9 @@
 //! The value of an expression.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
+
+use lightcone_types::AlgebraicType;
 
 use super::super::column_type::Type;
 use super::super::failure::{state, Done, Failure};
@@ -132,6 +135,8 @@ impl Runner<'_> {
             (Call::Any(operator), [left, list]) => self.quantified(*operator, left, list, true)?,
             (Call::All(operator), [left, list]) => self.quantified(*operator, left, list, false)?,
             (Call::Cast(from, to), [value]) => self.cast(value, from, to)?,
+            (Call::Typed(to), [Value::Text(text)]) => self.typed(text, to)?,
+            (Call::Typed(_), [value]) => value.clone(),
             (Call::Not, [value]) => value.truth().map(|is| !is).into(),
             (Call::Negative, [value]) => negative(value)?,
             (Call::IsNull, [value]) => value.is_null().into(),
@@ -161,16 +166,21 @@ impl Runner<'_> {
         self.work(value.weight())?;
         if let (Value::Text(text), Type::Of(at)) = (value, to) {
             if to.is_whole() || to.kept().is_some() {
-                return Value::typed(text, at).ok_or_else(|| {
-                    let message = format!("{text:?} is no value of the column's type");
-                    Failure::new(state::INVALID_TEXT, message)
-                });
+                return self.typed(text, &Arc::new(at.clone()));
             }
         }
         let made = value.clone().cast(from, to, self.session)?;
         // The elements of a list are read, made and cast.
         self.work(3 * made.weight())?;
         Ok(made)
+    }
+
+    fn typed(&self, text: &str, to: &Arc<AlgebraicType>) -> Done<Value> {
+        self.work(1 + text.len() / 16)?;
+        Value::typed(text, to).ok_or_else(|| {
+            let message = format!("{text:?} is no value of the column's type");
+            Failure::new(state::INVALID_TEXT, message)
+        })
     }
 
     /// A comparison with one of a list, or with all of them.
