@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::error::Result;
 use crate::output::{self, remark};
-use crate::paths::{nearest, text_if_there};
+use crate::paths::{nearest_that, text_if_there};
 use crate::project::parse_json5;
 
 pub const MANAGERS: [&str; 4] = ["npm", "pnpm", "yarn", "bun"];
@@ -36,8 +36,9 @@ pub fn lacks_packages(directory: &Path) -> Result<bool> {
     let Some(manifest) = manifest(directory)? else {
         return Ok(false);
     };
-    let is_there =
-        |name: &str| nearest(directory, format!("node_modules/{name}/package.json")).is_some();
+    let is_there = |name: &str| {
+        nearest_that(directory, format!("node_modules/{name}"), Path::exists).is_some()
+    };
     let kinds = ["dependencies", "devDependencies"];
     let mut wanted = kinds.iter().filter_map(|kind| manifest[kind].as_object());
     Ok(wanted.any(|packages| packages.keys().any(|name| !is_there(name))))

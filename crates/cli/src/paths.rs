@@ -85,9 +85,18 @@ pub fn files_below(directory: &Path) -> Result<Vec<PathBuf>> {
 
 /// A file in a directory, or else in the nearest one above it that has it.
 pub fn nearest(directory: &Path, name: impl AsRef<Path>) -> Option<PathBuf> {
+    nearest_that(directory, name, Path::is_file)
+}
+
+/// The same of what `is_there` says yes to.
+pub fn nearest_that(
+    directory: &Path,
+    name: impl AsRef<Path>,
+    is_there: fn(&Path) -> bool,
+) -> Option<PathBuf> {
     let directory = std::path::absolute(directory).ok()?;
     let mut paths = directory.ancestors().map(|above| above.join(&name));
-    paths.find(|path| path.is_file())
+    paths.find(|path| is_there(path))
 }
 
 /// What a program is called on this system.
