@@ -131,7 +131,7 @@ impl Module {
             path: path.clone(),
         });
         for submodule in &level.submodules {
-            let path = [&path[..], &[submodule.namespace.clone()]].concat();
+            let path = [&path[..], std::slice::from_ref(&submodule.namespace)].concat();
             self.add(submodule, path, include_private)?;
         }
         Ok(())

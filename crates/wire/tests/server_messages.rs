@@ -366,7 +366,10 @@ fn transaction_update_of_two_sets() {
             let (old, new) = (std::slice::from_ref(&old), std::slice::from_ref(&new));
             let entry = stored(SCORE, new, old);
             let boom = events(SCORE, std::slice::from_ref(&boom));
-            let mut sets = query_set(0, &[("boom", &[boom]), ("score", &[entry.clone()])]);
+            let mut sets = query_set(
+                0,
+                &[("boom", &[boom]), ("score", std::slice::from_ref(&entry))],
+            );
             sets.extend(query_set(
                 1,
                 &[("score", &[entry, stored(SCORE, new, &[])])],
