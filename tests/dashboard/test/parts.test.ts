@@ -8,7 +8,8 @@ import { cellText, fromUntyped, literal, nameOf, quoted, Types } from "../../../
 
 describe("JSON", () => {
   test("whole numbers keep all their digits", () => {
-    const text = '{"a":[18446744073709551615,-9223372036854775808,1.5,2],"s":"12345678901234567890 \\"x\\" \\u00e9"}';
+    const text =
+      '{"a":[18446744073709551615,-9223372036854775808,1.5,2],"s":"12345678901234567890 \\"x\\" \\u00e9"}';
     const parsed = parseJson(text);
     expect(parsed).toEqual({
       a: [18446744073709551615n, -9223372036854775808n, 1.5, 2],
@@ -18,7 +19,15 @@ describe("JSON", () => {
   });
 
   test("what is no JSON is refused, and nothing nests without end", () => {
-    for (const wrong of ["", "[1", '{"a" 1}', "[1,]", "1 2", "12345678901234567 x", "[12345678901234567,,]"]) {
+    for (const wrong of [
+      "",
+      "[1",
+      '{"a" 1}',
+      "[1,]",
+      "1 2",
+      "12345678901234567 x",
+      "[12345678901234567,,]",
+    ]) {
       expect(() => parseJson(wrong), wrong).toThrow();
     }
     expect(() => parseJson(`${"[".repeat(100_000)}12345678901234567`)).toThrow("too deep");
@@ -28,7 +37,9 @@ describe("JSON", () => {
     parseJson('{"__proto__":{"polluted":12345678901234567890}}');
     expect(({} as Record<string, unknown>)["polluted"]).toBeUndefined();
     const types = new Types(null);
-    const type = types.of(parseJson('{"Product":{"elements":[{"name":{"some":"__proto__"},"algebraic_type":{"U8":[]}}]}}'));
+    const type = types.of(
+      parseJson('{"Product":{"elements":[{"name":{"some":"__proto__"},"algebraic_type":{"U8":[]}}]}}'),
+    );
     const value = fromUntyped([7], type);
     expect(Object.getPrototypeOf(value)).toBeNull();
     expect(cellText(value, type)).toBe("{ __proto__: 7 }");
@@ -41,7 +52,9 @@ describe("types", () => {
     const own = new Types({ types: [{ Product: { elements: [ref(0), ref(0)] } }] });
     expect(nameOf(own.of({ Ref: 0 })).length).toBeLessThan(2_000);
     // Each type has a hundred times the next one.
-    const wide = Array.from({ length: 40 }, (_, at) => ({ Product: { elements: Array.from({ length: 100 }, () => ref(at + 1)) } }));
+    const wide = Array.from({ length: 40 }, (_, at) => ({
+      Product: { elements: Array.from({ length: 100 }, () => ref(at + 1)) },
+    }));
     expect(nameOf(new Types({ types: wide }).of({ Ref: 0 })).length).toBeLessThan(2_000);
   });
 
@@ -54,7 +67,8 @@ describe("types", () => {
   test("literals cannot leave their quotes, nor names theirs", () => {
     expect(literal("x'; DELETE FROM y; --", { tag: "String" })).toBe("'x''; DELETE FROM y; --'");
     expect(quoted('a" b')).toBe('"a"" b"');
-    for (const wrong of ["1; 2", "1e5", "", "0x10", "--1"]) expect(() => literal(wrong, { tag: "U64" }), wrong).toThrow();
+    for (const wrong of ["1; 2", "1e5", "", "0x10", "--1"])
+      expect(() => literal(wrong, { tag: "U64" }), wrong).toThrow();
     expect(() => literal("true OR true", { tag: "Bool" })).toThrow();
     const bytes = new Types(null).of({ Array: { U8: [] } });
     expect(() => literal("ab'", bytes)).toThrow();
@@ -62,7 +76,9 @@ describe("types", () => {
 });
 
 test("metrics: labels may have anything in them, and buckets are left out", () => {
-  const samples = parseMetrics('# HELP a b\na{x="}{ 1"} 2\na{x="y"} 3.5\nb_bucket{le="1"} 9\nc +Inf\nwrong line here\n');
+  const samples = parseMetrics(
+    '# HELP a b\na{x="}{ 1"} 2\na{x="y"} 3.5\nb_bucket{le="1"} 9\nc +Inf\nwrong line here\n',
+  );
   expect(sum(samples, "a")).toBe(5.5);
   expect(samples.has("b_bucket")).toBe(false);
   expect(sum(samples, "c")).toBe(0);
@@ -87,7 +103,10 @@ describe("places of rows", () => {
     const ranks = new Ranks({
       ends: async () => [keys[0]!, keys.at(-1)! + 1n],
       count: async (low, high) => between(low, high).length,
-      rows: async (low, high, most) => between(low, high).slice(0, most).map((one) => [one]),
+      rows: async (low, high, most) =>
+        between(low, high)
+          .slice(0, most)
+          .map((one) => [one]),
     });
     for (const from of [0, 100, 29_900, 30_000, 59_900, 12_300, 4_950, 55_000]) {
       questions = 0;
