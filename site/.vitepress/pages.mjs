@@ -22,7 +22,7 @@ const GROUPS = [
   },
   {
     text: "Running a server",
-    pages: ["docs/operations.md", "docs/limits.md", "docs/releasing.md", "CHANGELOG.md"],
+    pages: ["docs/operations.md", "docs/dashboard.md", "docs/limits.md", "docs/releasing.md", "CHANGELOG.md"],
   },
   {
     text: "Measured",
