@@ -17,7 +17,7 @@ out=$2
 . "$here/wasm-toolchain.sh"
 
 export CARGO_TARGET_DIR=${LIGHTCONE_MODULES_TARGET_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/lightcone/modules-target}
-(cd "$module" && "$CARGO" build --release --target wasm32-unknown-unknown)
+(cd "$module" && "$CARGO" build --release --ignore-rust-version --target wasm32-unknown-unknown)
 
 name=$(sed -n 's/^name *= *"\(.*\)"/\1/p' "$module/Cargo.toml" | head -n 1 | tr - _)
 built=$CARGO_TARGET_DIR/wasm32-unknown-unknown/release/$name.wasm

@@ -1,0 +1,1 @@
+//! Variables of the environment (2.11).

@@ -1,0 +1,1 @@
+//! HTTP handlers and procedures as 2.13 and 2.14 changed them.

@@ -1,0 +1,1 @@
+//! Outbox tables: calls from one database to another (2.14).

@@ -1,0 +1,1 @@
+//! Views with parameters (2.13).
