@@ -1,7 +1,7 @@
 // Lines over time, drawn as SVG. Each chart has its last values as text, for those who do not see it.
 
 import { type ReactNode, useEffect, useId, useRef, useState } from "react";
-import { bytes, clock, whole } from "./ui";
+import { bytes, clock, Tabs, whole } from "./ui";
 
 export interface Series {
   name: string;
@@ -219,5 +219,50 @@ export function Spark({ values }: { values: number[] }): ReactNode {
       {last.length > 1 && <path className="area" d={area(last, x, y, 0)} />}
       {last.length > 1 && <path d={line(last, x, y)} />}
     </svg>
+  );
+}
+
+/** A line of a chart: its name, its value at a point, and its tone if that is not the one of its place. */
+type Line<Point> = [name: string, value: (point: Point) => number | undefined, tone?: number];
+
+/** Charts of the same points: the title of each, how its values are written, its lines. */
+export function Charts<Point extends { at: number }>(props: {
+  points: Point[];
+  charts: [title: string, format: (value: number) => string, ...lines: Line<Point>[]][];
+}): ReactNode {
+  const times = props.points.map((point) => point.at);
+  return (
+    <div className="charts">
+      {props.charts.map(([title, format, ...lines]) => (
+        <Chart
+          key={title}
+          title={title}
+          times={times}
+          format={format}
+          series={lines.map(([name, value, tone], at) => ({
+            name,
+            values: props.points.map(value),
+            tone: tone ?? at,
+          }))}
+        />
+      ))}
+    </div>
+  );
+}
+
+export type Span = "fine" | "coarse";
+
+/** How far back charts go. */
+export function SpanTabs(props: { now: Span; onChange: (span: Span) => void }): ReactNode {
+  return (
+    <Tabs
+      label="Span"
+      tabs={[
+        { name: "fine", text: "15 minutes" },
+        { name: "coarse", text: "6 hours" },
+      ]}
+      now={props.now}
+      onChange={props.onChange}
+    />
   );
 }

@@ -129,6 +129,30 @@ export const Stat = ({
   </div>
 );
 
+/** A field that filters what is listed. `isFilter`: the key for filters leads to it. */
+export function Search(props: {
+  label: string;
+  placeholder: string;
+  value: string;
+  onChange: (text: string) => void;
+  className?: string;
+  isFilter?: boolean;
+}): ReactNode {
+  return (
+    <label className={props.className ?? "search"}>
+      <Icon name="search" />
+      <span className="visually-hidden">{props.label}</span>
+      <input
+        data-filter={props.isFilter === false ? undefined : true}
+        type="search"
+        placeholder={props.placeholder}
+        value={props.value}
+        onChange={(event) => props.onChange(event.target.value)}
+      />
+    </label>
+  );
+}
+
 /** Tabs in the sense of the pattern of that name: arrows move between them. */
 export function Tabs<Name extends string>(props: {
   label: string;

@@ -15,10 +15,10 @@ import {
   bytes,
   Empty,
   Head,
-  Icon,
   Loading,
   Note,
   rate,
+  Search,
   shortIdentity,
   useLoaded,
   whole,
@@ -96,17 +96,13 @@ export function Databases(): ReactNode {
       </Head>
       {own.error && <Note tone="bad">{own.error}</Note>}
       {entries.length > 8 && (
-        <label className="search wide">
-          <Icon name="search" />
-          <span className="visually-hidden">Filter databases</span>
-          <input
-            data-filter
-            type="search"
-            placeholder="Filter"
-            value={letters}
-            onChange={(event) => setLetters(event.target.value)}
-          />
-        </label>
+        <Search
+          label="Filter databases"
+          placeholder="Filter"
+          value={letters}
+          onChange={setLetters}
+          className="search wide"
+        />
       )}
       {entries.length === 0 && own.value && isServerOpen !== undefined ? (
         <Empty title="No databases">

@@ -2,7 +2,7 @@
 
 import { type ReactNode, useState } from "react";
 import * as api from "../api";
-import { Chart } from "../chart";
+import { Charts, type Span, SpanTabs } from "../chart";
 import { useDatabase, useTrack } from "../database";
 import { jsonText, parseJson } from "../json";
 import { countOf, errorsOf, metrics, quantile } from "../metrics";
@@ -10,7 +10,7 @@ import { linkTo, place } from "../router";
 import type { Func, FunctionKind } from "../schema";
 import { useStore } from "../store";
 import { fromUntyped, nameOf, plain } from "../types";
-import { Badge, Button, compact, Empty, Icon, micros, Note, rate, Stat, Tabs, whole } from "../ui";
+import { Badge, Button, compact, Empty, micros, Note, rate, Search, Stat, whole } from "../ui";
 import { type Argument, Arguments, argumentsJson, emptyArguments } from "./arguments";
 
 const KINDS: { kind: FunctionKind; text: string }[] = [
@@ -42,17 +42,12 @@ export function Functions(): ReactNode {
     <div className="split">
       <aside className="list" aria-label="Functions">
         <div className="list-head">
-          <label className="search">
-            <Icon name="search" />
-            <span className="visually-hidden">Filter functions</span>
-            <input
-              data-filter
-              type="search"
-              placeholder="Filter functions"
-              value={letters}
-              onChange={(event) => setLetters(event.target.value)}
-            />
-          </label>
+          <Search
+            label="Filter functions"
+            placeholder="Filter functions"
+            value={letters}
+            onChange={setLetters}
+          />
           <label className="only-narrow">
             <span className="visually-hidden">Function</span>
             <select
@@ -263,26 +258,16 @@ function outcomeOf(func: Func, answer: api.Answer, whole_ms: number): Outcome {
 function Course({ func }: { func: Func }): ReactNode {
   const track = useTrack();
   const { bounds, error } = useStore(metrics);
-  const [span, setSpan] = useState<"fine" | "coarse">("fine");
+  const [span, setSpan] = useState<Span>("fine");
   const key = metricOf(func);
   if (!track) return error ? <Note>{error}</Note> : null;
   const counted = track.now.functions.get(key);
   const points = track[span];
-  const of = points.map((point) => point.functions.get(key));
-  const times = points.map((point) => point.at);
   return (
     <>
       <div className="section-head">
         <h2>How it does</h2>
-        <Tabs
-          label="Span"
-          tabs={[
-            { name: "fine", text: "15 minutes" },
-            { name: "coarse", text: "6 hours" },
-          ]}
-          now={span}
-          onChange={setSpan}
-        />
+        <SpanTabs now={span} onChange={setSpan} />
       </div>
       <dl className="stats">
         <Stat name="Calls" value={whole(countOf(counted?.times))} about="since it was opened" />
@@ -295,26 +280,23 @@ function Course({ func }: { func: Func }): ReactNode {
           about={counted ? errorText(counted.errors) : ""}
         />
       </dl>
-      <div className="charts">
-        <Chart
-          title="Calls and errors per second"
-          times={times}
-          format={rate}
-          series={[
-            { name: "calls", values: of.map((one) => one?.calls ?? 0) },
-            { name: "errors", values: of.map((one) => one?.errors ?? 0), tone: 3 },
-          ]}
-        />
-        <Chart
-          title="Time"
-          times={times}
-          format={micros}
-          series={[
-            { name: "p50", values: of.map((one) => one?.p50_us) },
-            { name: "p99", values: of.map((one) => one?.p99_us), tone: 2 },
-          ]}
-        />
-      </div>
+      <Charts
+        points={points}
+        charts={[
+          [
+            "Calls and errors per second",
+            rate,
+            ["calls", (p) => p.functions.get(key)?.calls ?? 0],
+            ["errors", (p) => p.functions.get(key)?.errors ?? 0, 3],
+          ],
+          [
+            "Time",
+            micros,
+            ["p50", (p) => p.functions.get(key)?.p50_us],
+            ["p99", (p) => p.functions.get(key)?.p99_us, 2],
+          ],
+        ]}
+      />
     </>
   );
 }

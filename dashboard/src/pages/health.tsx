@@ -1,14 +1,12 @@
 // How the server and a database are: processors, memory, log, queues.
 
 import { type ReactNode, useState } from "react";
-import { Chart } from "../chart";
+import { Charts, type Span, SpanTabs } from "../chart";
 import { type Counted, countOf, metrics, type Point, type ServerPoint, trackOf } from "../metrics";
 import { largest, type Samples, sum } from "../prometheus";
 import { place } from "../router";
 import { useStore } from "../store";
-import { Badge, bytes, Empty, Head, Loading, micros, Note, rate, Stat, Tabs, whole } from "../ui";
-
-type Span = "fine" | "coarse";
+import { Badge, bytes, Empty, Head, Loading, micros, Note, rate, Stat, whole } from "../ui";
 
 export function Health(): ReactNode {
   const [first, name] = useStore(place);
@@ -22,15 +20,7 @@ export function Health(): ReactNode {
         title={isOfDatabase ? "Health" : "Server"}
         about="Charts go as far back as this page has been open."
       >
-        <Tabs
-          label="Span"
-          tabs={[
-            { name: "fine", text: "15 minutes" },
-            { name: "coarse", text: "6 hours" },
-          ]}
-          now={span}
-          onChange={setSpan}
-        />
+        <SpanTabs now={span} onChange={setSpan} />
       </Head>
       {isOfDatabase &&
         (track ? (
@@ -55,8 +45,6 @@ export function Health(): ReactNode {
 }
 
 function DatabaseHealth({ now, points }: { now: Counted; points: Point[] }): ReactNode {
-  const times = points.map((point) => point.at);
-  const of = (pick: (point: Point) => number | undefined) => points.map(pick);
   const last = points.at(-1);
   return (
     <>
@@ -83,84 +71,39 @@ function DatabaseHealth({ now, points }: { now: Counted; points: Point[] }): Rea
         <Stat name="Longest round" value={micros(now.times["rounds"]?.longest_us)} about="of the writer" />
         <Stat name="Cut clients" value={whole(now.numbers["slow_clients_cut"] ?? 0)} about="too slow" />
       </dl>
-      <div className="charts">
-        <Chart
-          title="Transactions and queries per second"
-          times={times}
-          format={rate}
-          series={[
-            { name: "transactions", values: of((p) => p.transactions) },
-            { name: "queries", values: of((p) => p.queries), tone: 1 },
-          ]}
-        />
-        <Chart
-          title="Time of calls"
-          times={times}
-          format={micros}
-          series={[
-            { name: "p50", values: of((p) => p.p50_us) },
-            { name: "p99", values: of((p) => p.p99_us), tone: 2 },
-          ]}
-        />
-        <Chart
-          title="Writer, 99 of 100"
-          times={times}
-          format={micros}
-          series={[
-            { name: "calls wait", values: of((p) => p.wait99_us) },
-            { name: "rounds take", values: of((p) => p.round99_us), tone: 2 },
-          ]}
-        />
-        <Chart
-          title="Queues"
-          times={times}
-          format={whole}
-          series={[
-            { name: "inbox", values: of((p) => p.inbox) },
-            { name: "reads under way", values: of((p) => p.reads), tone: 1 },
-          ]}
-        />
-        <Chart
-          title="Log written, per second"
-          times={times}
-          format={bytes}
-          series={[
-            { name: "log", values: of((p) => p.logBytes) },
-            { name: "queue for the disk", values: of((p) => p.logQueue), tone: 2 },
-          ]}
-        />
-        <Chart
-          title="Traffic, per second"
-          times={times}
-          format={bytes}
-          series={[
-            { name: "received", values: of((p) => p.received) },
-            { name: "sent", values: of((p) => p.sent), tone: 1 },
-          ]}
-        />
-        <Chart
-          title="Rows written, per second"
-          times={times}
-          format={rate}
-          series={[
-            { name: "inserts", values: of((p) => p.inserts) },
-            { name: "deletes", values: of((p) => p.deletes), tone: 3 },
-          ]}
-        />
-        <Chart
-          title="Connections"
-          times={times}
-          format={whole}
-          series={[{ name: "connections", values: of((p) => p.clients) }]}
-        />
-      </div>
+      <Charts
+        points={points}
+        charts={[
+          [
+            "Transactions and queries per second",
+            rate,
+            ["transactions", (p) => p.transactions],
+            ["queries", (p) => p.queries, 1],
+          ],
+          ["Time of calls", micros, ["p50", (p) => p.p50_us], ["p99", (p) => p.p99_us, 2]],
+          [
+            "Writer, 99 of 100",
+            micros,
+            ["calls wait", (p) => p.wait99_us],
+            ["rounds take", (p) => p.round99_us, 2],
+          ],
+          ["Queues", whole, ["inbox", (p) => p.inbox], ["reads under way", (p) => p.reads, 1]],
+          [
+            "Log written, per second",
+            bytes,
+            ["log", (p) => p.logBytes],
+            ["queue for the disk", (p) => p.logQueue, 2],
+          ],
+          ["Traffic, per second", bytes, ["received", (p) => p.received], ["sent", (p) => p.sent, 1]],
+          ["Rows written, per second", rate, ["inserts", (p) => p.inserts], ["deletes", (p) => p.deletes, 3]],
+          ["Connections", whole, ["connections", (p) => p.clients]],
+        ]}
+      />
     </>
   );
 }
 
 function ServerHealth({ now, points }: { now: Samples; points: ServerPoint[] }): ReactNode {
-  const times = points.map((point) => point.at);
-  const of = (pick: (point: ServerPoint) => number | undefined) => points.map(pick);
   const started = sum(now, "process_start_time_seconds");
   const snapshots = sum(now, "lightcone_snapshot_seconds_count");
   return (
@@ -189,32 +132,15 @@ function ServerHealth({ now, points }: { now: Samples; points: ServerPoint[] }):
         />
         <Stat name="Up" value={started > 0 ? upText(Date.now() / 1000 - started) : "–"} />
       </dl>
-      <div className="charts">
-        <Chart
-          title="Processor"
-          times={times}
-          format={(value) => `${value.toFixed(0)} %`}
-          series={[{ name: "processor", values: of((p) => p.cpu) }]}
-        />
-        <Chart
-          title="Memory"
-          times={times}
-          format={bytes}
-          series={[{ name: "memory", values: of((p) => p.memory), tone: 1 }]}
-        />
-        <Chart
-          title="Syncs of logs per second"
-          times={times}
-          format={rate}
-          series={[{ name: "syncs", values: of((p) => p.syncs) }]}
-        />
-        <Chart
-          title="Connections"
-          times={times}
-          format={whole}
-          series={[{ name: "connections", values: of((p) => p.connections) }]}
-        />
-      </div>
+      <Charts
+        points={points}
+        charts={[
+          ["Processor", (value) => `${value.toFixed(0)} %`, ["processor", (p) => p.cpu]],
+          ["Memory", bytes, ["memory", (p) => p.memory, 1]],
+          ["Syncs of logs per second", rate, ["syncs", (p) => p.syncs]],
+          ["Connections", whole, ["connections", (p) => p.connections]],
+        ]}
+      />
       <h2>Where the memory is</h2>
       <Memory now={now} />
       <h2>Snapshots and replay</h2>

@@ -2,10 +2,10 @@
 
 import { type ReactNode, useRef } from "react";
 import * as api from "../api";
-import { Chart } from "../chart";
+import { Charts } from "../chart";
 import { useDatabase, useTrack } from "../database";
 import { isObject, type Json } from "../json";
-import { countOf, metrics, type Point, quantile } from "../metrics";
+import { countOf, metrics, quantile } from "../metrics";
 import { linkTo } from "../router";
 import { useStore } from "../store";
 import {
@@ -33,8 +33,6 @@ export function LiveQueries(): ReactNode {
     return <div className="scroll page">{error ? <Note tone="bad">{error}</Note> : <Loading />}</div>;
   const { now, fine } = track;
   const last = fine.at(-1);
-  const times = fine.map((point) => point.at);
-  const of = (pick: (point: Point) => number | undefined) => fine.map(pick);
   const busy = [...(last?.tables ?? [])].sort(
     ([, a], [, b]) => b.inserts + b.deletes - a.inserts - a.deletes,
   );
@@ -57,90 +55,48 @@ export function LiveQueries(): ReactNode {
           about="took too little"
         />
       </dl>
-      <div className="charts">
-        <Chart
-          title="Live queries and connections"
-          times={times}
-          format={whole}
-          series={[
-            { name: "queries", values: of((p) => p.liveQueries) },
-            { name: "connections", values: of((p) => p.clients), tone: 1 },
-          ]}
-        />
-        <Chart
-          title="Messages to subscribers per second"
-          times={times}
-          format={rate}
-          series={[{ name: "messages", values: of((p) => p.sentMessages) }]}
-        />
-        <Chart
-          title="Rows changed per second"
-          times={times}
-          format={rate}
-          series={[
-            { name: "inserts", values: of((p) => p.inserts) },
-            { name: "deletes", values: of((p) => p.deletes), tone: 3 },
-          ]}
-        />
-        <Chart
-          title="A round of the writer, evaluation included"
-          times={times}
-          format={micros}
-          series={[{ name: "99 of 100", values: of((p) => p.round99_us), tone: 2 }]}
-        />
-      </div>
+      <Charts
+        points={fine}
+        charts={[
+          [
+            "Live queries and connections",
+            whole,
+            ["queries", (p) => p.liveQueries],
+            ["connections", (p) => p.clients, 1],
+          ],
+          ["Messages to subscribers per second", rate, ["messages", (p) => p.sentMessages]],
+          ["Rows changed per second", rate, ["inserts", (p) => p.inserts], ["deletes", (p) => p.deletes, 3]],
+          ["A round of the writer, evaluation included", micros, ["99 of 100", (p) => p.round99_us, 2]],
+        ]}
+      />
       <Shapes />
       <h2>What requests cost the writer</h2>
-      <div className="table-frame" tabIndex={0} role="region" aria-label="Requests">
-        <table>
-          <thead>
-            <tr>
-              <th>Request</th>
-              <th className="right">Count</th>
-              <th className="right">p50</th>
-              <th className="right">p99</th>
-              <th className="right">Longest</th>
-            </tr>
-          </thead>
-          <tbody>
-            {Object.entries(now.queries).map(([kind, one]) => (
-              <tr key={kind}>
-                <td>{kind.replaceAll("_", " ")}</td>
-                <td className="right">{whole(countOf(one))}</td>
-                <td className="right">{micros(quantile(one, bounds, 0.5))}</td>
-                <td className="right">{micros(quantile(one, bounds, 0.99))}</td>
-                <td className="right">{micros(one.longest_us || undefined)}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Numbers label="Requests" heads={["Request", "Count", "p50", "p99", "Longest"]}>
+        {Object.entries(now.queries).map(([kind, one]) => (
+          <tr key={kind}>
+            <td>{kind.replaceAll("_", " ")}</td>
+            <td className="right">{whole(countOf(one))}</td>
+            <td className="right">{micros(quantile(one, bounds, 0.5))}</td>
+            <td className="right">{micros(quantile(one, bounds, 0.99))}</td>
+            <td className="right">{micros(one.longest_us || undefined)}</td>
+          </tr>
+        ))}
+      </Numbers>
       <h2>Tables that change now</h2>
       {busy.length === 0 ? (
         <Empty title="Nothing has changed in the last two seconds" />
       ) : (
-        <div className="table-frame" tabIndex={0} role="region" aria-label="Tables that change">
-          <table>
-            <thead>
-              <tr>
-                <th>Table</th>
-                <th className="right">Inserts/s</th>
-                <th className="right">Deletes/s</th>
-              </tr>
-            </thead>
-            <tbody>
-              {busy.slice(0, TABLES_MAX).map(([table, rates]) => (
-                <tr key={table}>
-                  <td>
-                    <a href={linkTo("db", name, "tables", table)}>{table}</a>
-                  </td>
-                  <td className="right">{rate(rates.inserts)}</td>
-                  <td className="right">{rate(rates.deletes)}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <Numbers label="Tables that change" heads={["Table", "Inserts/s", "Deletes/s"]}>
+          {busy.slice(0, TABLES_MAX).map(([table, rates]) => (
+            <tr key={table}>
+              <td>
+                <a href={linkTo("db", name, "tables", table)}>{table}</a>
+              </td>
+              <td className="right">{rate(rates.inserts)}</td>
+              <td className="right">{rate(rates.deletes)}</td>
+            </tr>
+          ))}
+        </Numbers>
       )}
     </div>
   );
@@ -201,41 +157,61 @@ function Shapes(): ReactNode {
       {listed.length === 0 ? (
         <p className="dim">Nothing.</p>
       ) : (
-        <div className="table-frame short" tabIndex={0} role="region" aria-label="Shapes of live queries">
-          <table>
-            <thead>
-              <tr>
-                <th>Shape</th>
-                <th className="right">Queries</th>
-                <th className="right">Subscribers</th>
-                <th className="right">Changes</th>
-                <th className="right">Rows per change</th>
-                <th className="right">Rows/s</th>
-              </tr>
-            </thead>
-            <tbody>
-              {listed.map((shape, at) => (
-                <tr key={keyOf(shape)}>
-                  <td>
-                    <span className="mono">
-                      {shape.table}
-                      {shape.by !== undefined && ` where ${shape.by} = …`}
-                    </span>{" "}
-                    {shape.kind !== "rows" && <Badge tone="accent">{shape.kind}</Badge>}{" "}
-                    {shape.isFiltered && <Badge>more conditions</Badge>}
-                  </td>
-                  <td className="right">{whole(shape.queries)}</td>
-                  <td className="right">{whole(shape.subscribers)}</td>
-                  <td className="right">{whole(shape.changes)}</td>
-                  <td className="right">{shape.changes > 0 ? rate(shape.rows / shape.changes) : "–"}</td>
-                  <td className="right">{rate(rates[at])}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <Numbers
+          label="Shapes of live queries"
+          heads={["Shape", "Queries", "Subscribers", "Changes", "Rows per change", "Rows/s"]}
+          isShort
+        >
+          {listed.map((shape, at) => (
+            <tr key={keyOf(shape)}>
+              <td>
+                <span className="mono">
+                  {shape.table}
+                  {shape.by !== undefined && ` where ${shape.by} = …`}
+                </span>{" "}
+                {shape.kind !== "rows" && <Badge tone="accent">{shape.kind}</Badge>}{" "}
+                {shape.isFiltered && <Badge>more conditions</Badge>}
+              </td>
+              <td className="right">{whole(shape.queries)}</td>
+              <td className="right">{whole(shape.subscribers)}</td>
+              <td className="right">{whole(shape.changes)}</td>
+              <td className="right">{shape.changes > 0 ? rate(shape.rows / shape.changes) : "–"}</td>
+              <td className="right">{rate(rates[at])}</td>
+            </tr>
+          ))}
+        </Numbers>
       )}
       {!isWhole && <p className="fine">There are more than are listed or counted here.</p>}
     </>
+  );
+}
+
+/** A table of numbers; the first column says what they are of. */
+function Numbers(props: {
+  label: string;
+  heads: string[];
+  isShort?: boolean;
+  children: ReactNode;
+}): ReactNode {
+  return (
+    <div
+      className={props.isShort ? "table-frame short" : "table-frame"}
+      tabIndex={0}
+      role="region"
+      aria-label={props.label}
+    >
+      <table>
+        <thead>
+          <tr>
+            {props.heads.map((head, at) => (
+              <th key={head} className={at > 0 ? "right" : undefined}>
+                {head}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>{props.children}</tbody>
+      </table>
+    </div>
   );
 }

@@ -4,7 +4,7 @@ import { type ReactNode, useEffect, useLayoutEffect, useMemo, useRef, useState }
 import { messageOf } from "../api";
 import { useDatabase } from "../database";
 import { followLogs, LEVELS, type Line } from "../logs";
-import { Badge, Button, Dialog, Icon, Note, type Tone, whole } from "../ui";
+import { Badge, Button, Dialog, Note, Search, type Tone, whole } from "../ui";
 
 /** Lines that are kept; older ones go. */
 const LINES_MAX = 5_000;
@@ -67,17 +67,13 @@ export function Logs(): ReactNode {
       <header className="pane-head">
         <h1>Logs</h1>
         <div className="toolbar grows">
-          <label className="search grows">
-            <Icon name="search" />
-            <span className="visually-hidden">Text in the lines</span>
-            <input
-              data-filter
-              type="search"
-              placeholder="Text"
-              value={text}
-              onChange={(event) => setText(event.target.value)}
-            />
-          </label>
+          <Search
+            label="Text in the lines"
+            placeholder="Text"
+            value={text}
+            onChange={setText}
+            className="search grows"
+          />
           <select aria-label="Level" value={level} onChange={(event) => setLevel(event.target.value)}>
             <option value="">All levels</option>
             {LEVELS.map((one) => (

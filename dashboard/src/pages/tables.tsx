@@ -8,7 +8,7 @@ import { Rows, type Sort, usualSort } from "../rows";
 import type { Table } from "../schema";
 import { useStore } from "../store";
 import { hasLiteral, kindOf, literal, nameOf, quoted } from "../types";
-import { Badge, Button, bytes, compact, Empty, Icon, Note, rate, Stat, Tabs, whole } from "../ui";
+import { Badge, Button, bytes, compact, Empty, Note, rate, Search, Stat, Tabs, whole } from "../ui";
 import { Events } from "./events";
 import { RowPanel } from "./row_panel";
 
@@ -28,17 +28,13 @@ export function Tables(): ReactNode {
     <div className="split">
       <aside className="list" aria-label="Tables and views">
         <div className="list-head">
-          <label className="search">
-            <Icon name="search" />
-            <span className="visually-hidden">Filter tables</span>
-            <input
-              data-filter={table ? undefined : true}
-              type="search"
-              placeholder="Filter tables"
-              value={letters}
-              onChange={(event) => setLetters(event.target.value)}
-            />
-          </label>
+          <Search
+            label="Filter tables"
+            placeholder="Filter tables"
+            value={letters}
+            onChange={setLetters}
+            isFilter={!table}
+          />
           <label className="only-narrow">
             <span className="visually-hidden">Table</span>
             <select
