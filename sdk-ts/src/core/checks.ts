@@ -1,5 +1,6 @@
 import { numberType } from "./primitives";
-import { isUnit, productShape, SPECIAL_NAMES, sumShape } from "./shapes";
+import { isUnit, productShape, sumShape } from "./shapes";
+import { SPECIAL_NAMES } from "./special";
 import type { AlgebraicTypeType } from "./type_tree";
 import type { AnyRow } from "./untyped";
 

@@ -4,6 +4,7 @@ import type { Bool as BoolType } from "./algebraic_type_variants";
 import type { ColumnBuilder } from "./column_builders";
 import { ConnectionId } from "./connection_id";
 import { Identity } from "./identity";
+import type { ComparableSpecial } from "./special";
 import type { AnyTableDef, RowProduct } from "./table";
 import { Timestamp } from "./timestamp";
 import type { TypeBuilder } from "./type_builders";
@@ -29,7 +30,7 @@ export type QueryRow<TableDef extends TypedTableDef> = {
 export type ColumnNames<TableDef extends TypedTableDef> = keyof TableDef["columns"] & string;
 
 /** Values that have a literal in SQL. */
-type Literal = boolean | number | bigint | string | Identity | ConnectionId | Timestamp | Uuid;
+type Literal = boolean | number | bigint | string | ComparableSpecial;
 type LiteralOperand<Value> = { type: "literal"; value: Value };
 
 /** The algebraic type of a column. */

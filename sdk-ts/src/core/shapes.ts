@@ -1,3 +1,4 @@
+import { SPECIAL_NAMES } from "./special";
 import type { AlgebraicTypeType, ProductTypeType, SumTypeType, TypespaceType } from "./type_tree";
 
 /** The form of a product or sum in JavaScript (spec 01 §1.2.1); structural, names compared byte for byte. */
@@ -7,15 +8,6 @@ export type Shape =
   | { kind: "option"; some: AlgebraicTypeType }
   | { kind: "result"; ok: AlgebraicTypeType; err: AlgebraicTypeType }
   | { kind: "sum" };
-
-/** The products with a class of their own, by the name of their field: as messages call a value. */
-export const SPECIAL_NAMES: ReadonlyMap<string, string> = /* @__PURE__ */ new Map([
-  ["__identity__", "an Identity"],
-  ["__connection_id__", "a ConnectionId"],
-  ["__timestamp_micros_since_unix_epoch__", "a Timestamp"],
-  ["__time_duration_micros__", "a TimeDuration"],
-  ["__uuid__", "a Uuid"],
-]);
 
 export function productShape(product: ProductTypeType): Shape {
   const field = product.elements[0];

@@ -1,12 +1,8 @@
-import type { ConnectionId } from "./connection_id";
-import type { Identity } from "./identity";
 import type { ScheduleAt } from "./schedule_at";
-import type { TimeDuration } from "./time_duration";
-import type { Timestamp } from "./timestamp";
-import type { Uuid } from "./uuid";
+import type { Special } from "./special";
 
 /** Values that editors show by name, and not by their fields. */
-type ShownByName = Uint8Array | ScheduleAt | Timestamp | TimeDuration | Identity | ConnectionId | Uuid;
+type ShownByName = Uint8Array | ScheduleAt | Special;
 
 /** An object type as one list of fields, however it was put together. */
 export type Prettify<T> = T extends ShownByName ? T : { [Field in keyof T]: T[Field] } & {};

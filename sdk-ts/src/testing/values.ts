@@ -1,6 +1,6 @@
 // Values in the JSON of the server, to and from those of the SDK.
 
-import { ConnectionId, Identity, TimeDuration, Timestamp, Uuid } from "../core";
+import { SPECIAL_CLASSES } from "../core/special";
 
 /** A type as the server's answers have it: `{"U32":[]}`, `{"Array":{…}}`, `{"Product":{"elements":[…]}}`. */
 type JsonType = { [name: string]: any };
@@ -16,14 +16,6 @@ const FLOATS: Record<string, number> = {
   NaN: Number.NaN,
   Infinity: Number.POSITIVE_INFINITY,
   "-Infinity": Number.NEGATIVE_INFINITY,
-};
-
-const SPECIAL: Record<string, (value: bigint) => unknown> = {
-  __identity__: (value) => new Identity(value),
-  __connection_id__: (value) => new ConnectionId(value),
-  __timestamp_micros_since_unix_epoch__: (value) => new Timestamp(value),
-  __time_duration_micros__: (value) => new TimeDuration(value),
-  __uuid__: (value) => new Uuid(value),
 };
 
 /** Parses JSON; integers that a number cannot hold are texts in it. */
@@ -68,8 +60,8 @@ function arrayOf(element: JsonType, value: any): unknown {
 }
 
 function productOf(type: JsonProduct, value: any[]): unknown {
-  const special = SPECIAL[(type.elements.length === 1 && nameOf(type.elements[0]!)) || ""];
-  return special ? special(bigintOf(value[0])) : rowOf(type, value);
+  const Special = SPECIAL_CLASSES[(type.elements.length === 1 && nameOf(type.elements[0]!)) || ""];
+  return Special ? new Special(bigintOf(value[0])) : rowOf(type, value);
 }
 
 function sumOf(variants: Part[], [index, inner]: [number, any]): unknown {
