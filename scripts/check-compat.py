@@ -9,6 +9,8 @@ limits.md
     (Its keys come from the table of the limits: crates/limits/tests/page.rs.)
 track-record.md
   - every test in Rust that guards against a bug, `file.rs: test`, is in its file.
+recipes.md
+  - a new special type is a row: no other source in Rust names several of them.
 architecture.md
   - the picture of the dependencies is that of the manifests.
 README.md and every page in docs/
@@ -207,6 +209,14 @@ def check_limits():
                 wrong(LIMITS, number, f"{name} is {constant.group(1)}, not what the row says")
 
 
+def check_special_types():
+    """A source that names several special products would have to learn of a new one."""
+    for path in sorted((ROOT / "crates").glob("*/src/**/*.rs")):
+        named = set(re.findall(r"\bSpecialProduct::([A-Z][a-z]\w*)", path.read_text(encoding="utf-8")))
+        if len(named) > 1 and path.name != "special.rs":
+            problems.append(f"{name_of(path)} names the special types {', '.join(sorted(named))}: see docs/recipes.md")
+
+
 def check_picture():
     """Compares the arrows of architecture.md with the manifests, where what follows from other arrows is left out."""
     prefix, uses = "lightcone-", {}
@@ -275,6 +285,7 @@ def main():
     check_limits()
     check_guards()
     check_picture()
+    check_special_types()
     for document in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
         check_links(document)
     for problem in problems:

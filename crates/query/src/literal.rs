@@ -22,7 +22,7 @@ pub(crate) fn encode(text: &str, ty: &AlgebraicType) -> Option<Vec<u8>> {
         T::F64 => float(text)?.to_vec(),
         T::String => with_length(text.as_bytes())?,
         _ if ty.is_bytes() => with_length(&hex_decode(text.strip_prefix("0x").unwrap_or(text))?)?,
-        _ => ty.special_product()?.parse(text)?,
+        _ => (ty.special_product()?.facts().literals?.1)(text)?,
     })
 }
 

@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use lightcone_types::{AlgebraicType, IntegerType};
+use lightcone_types::{AlgebraicType, IntegerType, SpecialProduct};
 
 use crate::catalog::{Caller, Catalog};
 use crate::error::{Result, SqlError, QUERY_BYTES_MAX};
@@ -166,20 +166,15 @@ fn unknown_literal(parameter: usize) -> String {
 fn known_types() -> impl Iterator<Item = (AlgebraicType, &'static str)> {
     use AlgebraicType as T;
     let integers = IntegerType::ALL.iter().map(|ty| (T::Integer(*ty), "0"));
+    let special = |ty: &SpecialProduct| Some((T::from(*ty), ty.facts().literals?.0));
+    let specials = SpecialProduct::ALL.iter().filter_map(special);
     let others = [
         (T::Bool, "TRUE"),
         (T::F32, "0"),
         (T::F64, "0"),
         (T::bytes(), "X''"),
-        (
-            T::identity(),
-            "0x0000000000000000000000000000000000000000000000000000000000000000",
-        ),
-        (T::connection_id(), "0x00000000000000000000000000000000"),
-        (T::uuid(), "0x00000000000000000000000000000000"),
-        (T::timestamp(), "'1970-01-01T00:00:00Z'"),
     ];
-    integers.chain(others)
+    integers.chain(others).chain(specials)
 }
 
 #[cfg(test)]

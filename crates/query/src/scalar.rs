@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use lightcone_types::{cmp_floats, AlgebraicType, IntegerType, SpecialProduct};
+use lightcone_types::{cmp_floats, AlgebraicType, IntegerType};
 
 /// How the BSATN of a comparable type is read for comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -29,10 +29,10 @@ impl Scalar {
             T::F64 => Some(Scalar::F64),
             T::String => Some(Scalar::Bytes),
             _ if ty.is_bytes() => Some(Scalar::Bytes),
-            _ => match ty.special_product()? {
-                SpecialProduct::TimeDuration => None,
-                special => Scalar::of(&special.content()),
-            },
+            _ => {
+                let facts = ty.special_product()?.facts();
+                facts.literals.and_then(|_| Scalar::of(&facts.content))
+            }
         }
     }
 

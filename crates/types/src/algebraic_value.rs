@@ -2,11 +2,7 @@
 
 use ethnum::{i256, u256};
 
-use crate::connection_id::ConnectionId;
-use crate::identity::Identity;
 use crate::integer::{fitting, for_each_integer, IntegerType};
-use crate::time::{TimeDuration, Timestamp};
-use crate::uuid::Uuid;
 use std::cmp::Ordering;
 use std::fmt;
 
@@ -246,24 +242,4 @@ impl From<String> for AlgebraicValue {
     fn from(value: String) -> Self {
         Self::String(value.into())
     }
-}
-
-impl From<Identity> for AlgebraicValue {
-    fn from(value: Identity) -> Self {
-        Self::Product(vec![Self::U256(value.to_u256())])
-    }
-}
-
-macro_rules! impl_from_special {
-    ($($special:ty => $variant:ident),* $(,)?) => {$(
-        impl From<$special> for AlgebraicValue {
-            fn from(value: $special) -> Self {
-                Self::Product(vec![Self::$variant(value.0)])
-            }
-        }
-    )*};
-}
-
-impl_from_special! {
-    ConnectionId => U128, Timestamp => I64, TimeDuration => I64, Uuid => U128,
 }

@@ -10,38 +10,27 @@
 mod algebraic_type;
 mod algebraic_value;
 pub mod bsatn;
-mod connection_id;
 mod cut;
 mod error_code;
-pub mod fuzzing;
 mod hash;
 mod hex;
-mod identity;
 mod ids;
 pub mod integer;
 pub mod json;
 mod special;
 pub mod text;
-mod time;
-mod time_text;
 mod typespace;
-mod uuid;
 
 pub use algebraic_type::{
     AlgebraicType, ProductType, ProductTypeElement, SumType, SumTypeVariant, TypePart, TypeRef,
 };
 pub use algebraic_value::{cmp_floats, AlgebraicValue};
 pub use bsatn::{Decode, DecodeError, Encode, Reader};
-pub use connection_id::ConnectionId;
 pub use cut::{cut, cut_name, SHOWN_NAME_BYTES_MAX};
 pub use error_code::error_code;
 pub use hash::{view_args_hash, Hash};
 pub use hex::{decode as hex_decode, encode as hex_encode, HexError};
-pub use identity::Identity;
 pub use ids::{ColId, ConstraintId, IndexId, ScheduleId, SequenceId, TableId};
 pub use integer::{IntegerType, I256, U256};
-pub use special::{SpecialProduct, SpecialValue};
-pub use time::{TimeDuration, Timestamp};
-pub use time_text::TimestampError;
+pub use special::*;
 pub use typespace::{TypeError, Typespace};
-pub use uuid::{Uuid, UuidError};

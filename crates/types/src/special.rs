@@ -2,58 +2,86 @@
 //!
 //! Recognition is by exact structure. It never follows refs and compares names byte for byte.
 
+mod connection_id;
+mod identity;
+mod time;
+mod time_text;
+mod uuid;
+
+pub use connection_id::ConnectionId;
+pub use identity::Identity;
+pub use time::{TimeDuration, Timestamp};
+pub use time_text::TimestampError;
+pub use uuid::{Uuid, UuidError};
+
 use crate::algebraic_type::{AlgebraicType, ProductType, SumType};
 use crate::algebraic_value::AlgebraicValue;
-use crate::bsatn::Encode;
-use crate::connection_id::ConnectionId;
-use crate::identity::Identity;
+use crate::bsatn::{Decode, DecodeError, Encode, Reader};
 use crate::integer::IntegerType;
-use crate::time::{TimeDuration, Timestamp};
-use crate::uuid::Uuid;
-use std::fmt;
+
+/// As which SQL clients see a special product (08 §19).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShownAs {
+    Bytes,
+    Uuid,
+    Timestamp,
+    Interval,
+}
+
+/// What is known of a special product.
+pub struct SpecialFacts {
+    /// The name of the type.
+    pub name: &'static str,
+    /// The name of the element.
+    pub field: &'static str,
+    /// The type of the element.
+    pub content: AlgebraicType,
+    pub shown_as: ShownAs,
+    /// If SQL compares its values, as their numbers: a literal, and what gives the BSATN of a literal's value (08 §4.1).
+    pub literals: Option<(&'static str, fn(&str) -> Option<Vec<u8>>)>,
+}
 
 macro_rules! special_products {
-    ($($name:ident = $field:literal, $content:ident, $from_content:expr, $constructor:ident;)*) => {
+    ($(
+        $name:ident = $field:literal, $content:ident, $from_content:path, {$($to_content:tt)*}, $constructor:ident;
+        $cell:literal, $shown_as:ident, $text:ident, $literals:expr;
+    )*) => {
         /// A product that means more than its element: it has exactly one, of this type and with a name that says what it is.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum SpecialProduct {
             $($name,)*
         }
 
-        /// A value of a special product.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum SpecialValue {
-            $($name($name),)*
-        }
-
         impl SpecialProduct {
-            const ALL: &[SpecialProduct] = &[$(SpecialProduct::$name,)*];
+            pub const ALL: &[SpecialProduct] = &[$(SpecialProduct::$name,)*];
 
-            /// The name of the type.
-            pub fn name(self) -> &'static str {
+            pub fn facts(self) -> &'static SpecialFacts {
                 match self {
-                    $(SpecialProduct::$name => stringify!($name),)*
+                    $(SpecialProduct::$name => const { &SpecialFacts {
+                        name: stringify!($name),
+                        field: $field,
+                        content: AlgebraicType::$content,
+                        shown_as: ShownAs::$shown_as,
+                        literals: $literals,
+                    } },)*
                 }
             }
 
-            /// The name of the element.
-            pub fn field(self) -> &'static str {
-                match self {
-                    $(SpecialProduct::$name => $field,)*
-                }
-            }
-
-            /// The type of the element.
-            pub fn content(self) -> AlgebraicType {
-                match self {
-                    $(SpecialProduct::$name => AlgebraicType::$content,)*
-                }
-            }
-
-            fn value(self, content: &AlgebraicValue) -> Option<SpecialValue> {
-                match (self, content) {
+            /// The value of an element as people read it in cells of tables (08 §18). None: it is none of this type.
+            pub fn cell(self, element: &AlgebraicValue) -> Option<String> {
+                match (self, element) {
                     $((SpecialProduct::$name, AlgebraicValue::$content(content)) => {
-                        Some(SpecialValue::$name($from_content(*content)))
+                        Some(format!($cell, $from_content(*content)))
+                    })*
+                    _ => None,
+                }
+            }
+
+            /// The value of an element as SQL clients read it; bytes as hex digits. None: it is none of this type.
+            pub fn text(self, element: &AlgebraicValue) -> Option<String> {
+                match (self, element) {
+                    $((SpecialProduct::$name, AlgebraicValue::$content(content)) => {
+                        Some($from_content(*content).$text())
                     })*
                     _ => None,
                 }
@@ -68,46 +96,58 @@ macro_rules! special_products {
                 }
             )*
         }
+
+        $(
+            impl From<$name> for AlgebraicValue {
+                fn from(value: $name) -> Self {
+                    Self::Product(vec![Self::$content(value $($to_content)*)])
+                }
+            }
+
+            impl Encode for $name {
+                #[inline]
+                fn encode(&self, out: &mut Vec<u8>) {
+                    self $($to_content)*.encode(out);
+                }
+            }
+
+            impl Decode for $name {
+                #[inline]
+                fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+                    Decode::decode(r).map($from_content)
+                }
+            }
+        )*
     };
 }
 
+// A product, its element and the type of that; its value from that and back; the function that gives it as a type. Its form in
+// cells, as which SQL clients see it and in which text, its literals.
 special_products! {
-    Identity = "__identity__", U256, Identity::from_u256, identity;
-    ConnectionId = "__connection_id__", U128, ConnectionId, connection_id;
-    Timestamp = "__timestamp_micros_since_unix_epoch__", I64, Timestamp, timestamp;
-    TimeDuration = "__time_duration_micros__", I64, TimeDuration, time_duration;
-    Uuid = "__uuid__", U128, Uuid, uuid;
+    Identity = "__identity__", U256, Identity::from_u256, {.to_u256()}, identity;
+        "0x{}", Bytes, to_hex,
+        Some(("0x0000000000000000000000000000000000000000000000000000000000000000", |text| bsatn(Identity::parse_text(text))));
+    ConnectionId = "__connection_id__", U128, ConnectionId, {.0}, connection_id;
+        "0x{}", Bytes, to_hex,
+        Some(("0x00000000000000000000000000000000", |text| bsatn(ConnectionId::parse_text(text))));
+    Timestamp = "__timestamp_micros_since_unix_epoch__", I64, Timestamp, {.0}, timestamp;
+        "{}", Timestamp, to_rfc3339,
+        Some(("'1970-01-01T00:00:00Z'", |text| bsatn(Timestamp::parse_rfc3339(text))));
+    TimeDuration = "__time_duration_micros__", I64, TimeDuration, {.0}, time_duration;
+        "{}", Interval, to_iso8601, None;
+    Uuid = "__uuid__", U128, Uuid, {.0}, uuid;
+        "\"{}\"", Uuid, to_string,
+        Some(("0x00000000000000000000000000000000", |text| bsatn(Uuid::parse_text(text))));
 }
 
-impl SpecialProduct {
-    /// The BSATN of the value that a literal of SQL denotes (08 §4.1); durations have none.
-    pub fn parse(self, text: &str) -> Option<Vec<u8>> {
-        Some(match self {
-            SpecialProduct::Identity => Identity::parse_text(text).ok()?.to_vec(),
-            SpecialProduct::ConnectionId => ConnectionId::parse_text(text).ok()?.to_vec(),
-            SpecialProduct::Uuid => Uuid::parse_text(text).ok()?.to_vec(),
-            SpecialProduct::Timestamp => Timestamp::parse_rfc3339(text).ok()?.to_vec(),
-            SpecialProduct::TimeDuration => return None,
-        })
-    }
-}
-
-/// As people read it in cells of tables (08 §18).
-impl fmt::Display for SpecialValue {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            SpecialValue::Identity(id) => write!(f, "0x{id}"),
-            SpecialValue::ConnectionId(id) => write!(f, "0x{id}"),
-            SpecialValue::Uuid(uuid) => write!(f, "\"{uuid}\""),
-            SpecialValue::Timestamp(time) => time.fmt(f),
-            SpecialValue::TimeDuration(duration) => duration.fmt(f),
-        }
-    }
+fn bsatn<E>(value: Result<impl Encode, E>) -> Option<Vec<u8>> {
+    Some(value.ok()?.to_vec())
 }
 
 impl From<SpecialProduct> for AlgebraicType {
     fn from(special: SpecialProduct) -> AlgebraicType {
-        AlgebraicType::product([(special.field(), special.content())])
+        let facts = special.facts();
+        AlgebraicType::product([(facts.field, facts.content.clone())])
     }
 }
 
@@ -118,13 +158,9 @@ impl ProductType {
             return None;
         };
         let (name, ty) = (element.name()?, &element.algebraic_type);
-        let is_it = |special: &SpecialProduct| special.field() == name && special.content() == *ty;
-        SpecialProduct::ALL.iter().copied().find(is_it)
-    }
-
-    /// The value with these elements, if this is a special product.
-    pub fn special_value(&self, elements: &[AlgebraicValue]) -> Option<SpecialValue> {
-        self.special()?.value(elements.first()?)
+        let is_it = |facts: &SpecialFacts| facts.field == name && facts.content == *ty;
+        let mut all = SpecialProduct::ALL.iter().copied();
+        all.find(|special| is_it(special.facts()))
     }
 }
 

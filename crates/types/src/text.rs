@@ -77,7 +77,7 @@ fn write_payload(
     match special {
         Some(special) => {
             out.push('(');
-            out.push_str(special.field());
+            out.push_str(special.facts().field);
             out.push_str(" = ");
             write_value(typespace, ty, value, out);
             out.push(')');
@@ -92,8 +92,9 @@ fn write_product(
     elements: &[AlgebraicValue],
     out: &mut String,
 ) {
-    if let Some(value) = product.special_value(elements) {
-        return write_display(&value, out);
+    let special = product.special().zip(elements.first());
+    if let Some(cell) = special.and_then(|(special, element)| special.cell(element)) {
+        return out.push_str(&cell);
     }
     out.push('(');
     for (index, element) in elements.iter().enumerate() {

@@ -1,6 +1,6 @@
 //! `Tables/<Pascal>.g.cs`: the handle of a table in the client's cache, and its columns for queries.
 
-use lightcone_types::{AlgebraicType, SpecialProduct};
+use lightcone_types::AlgebraicType;
 
 use super::style::{member, other_than, pascal, UNIT};
 use super::types::csharp_type;
@@ -86,7 +86,7 @@ fn columns(level: &Level, table: &Table, row: &str) -> Result<Vec<Column>> {
 fn is_key(level: &Level, ty: &AlgebraicType, place: &str) -> Result<bool> {
     let types = &level.types;
     Ok(match types.shape(ty, place)? {
-        Shape::Special(special) => special != SpecialProduct::TimeDuration,
+        Shape::Special(special) => special.facts().literals.is_some(),
         Shape::Primitive(_) => true,
         Shape::Named(name) => types.named(name).is_some_and(AlgebraicType::is_simple_enum),
         _ => false,

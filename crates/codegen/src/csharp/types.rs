@@ -22,7 +22,7 @@ pub(super) fn csharp_type(types: &Types, ty: &AlgebraicType, place: &str) -> Res
                 language,
             });
         }
-        Shape::Special(special) => format!("global::SpacetimeDB.{}", special.name()),
+        Shape::Special(special) => format!("global::SpacetimeDB.{}", special.facts().name),
         Shape::ScheduleAt => "global::SpacetimeDB.ScheduleAt".into(),
         Shape::Option(some) => match types.shape(some, place)? {
             // `T??` is no type.

@@ -14,7 +14,7 @@ pub(super) fn rust_type(types: &Types, ty: &AlgebraicType, place: &str) -> Resul
     Ok(match types.shape(ty, place)? {
         Shape::Unit => "()".into(),
         Shape::Never => "std::convert::Infallible".into(),
-        Shape::Special(special) => format!("__sdk::{}", special.name()),
+        Shape::Special(special) => format!("__sdk::{}", special.facts().name),
         Shape::ScheduleAt => "__sdk::ScheduleAt".into(),
         Shape::Option(some) => format!("Option<{}>", inner(some)?),
         Shape::Result(ok, err) => format!("Result<{}, {}>", inner(ok)?, inner(err)?),

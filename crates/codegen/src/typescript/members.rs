@@ -14,7 +14,7 @@ pub(super) fn builder(types: &Types, ty: &AlgebraicType, place: &str) -> Result<
     Ok(match types.shape(ty, place)? {
         Shape::Unit => "__t.unit()".into(),
         Shape::Never => "__t.never()".into(),
-        Shape::Special(special) => format!("__t.{}()", to_camel(special.name())),
+        Shape::Special(special) => format!("__t.{}()", to_camel(special.facts().name)),
         Shape::ScheduleAt => "__t.scheduleAt()".into(),
         Shape::Option(some) => format!("__t.option({})", builder(types, some, place)?),
         Shape::Result(ok, err) => {

@@ -202,7 +202,7 @@ fn encode_value(value: &Value, ty: &AlgebraicType) -> Result<Vec<u8>> {
 
 /// Types beside String that a string stands for. The reference takes strings for String only (08 §4.2, EXT).
 fn is_written_as_text(ty: &AlgebraicType) -> bool {
-    let is_special = |special| !matches!(special, SpecialProduct::TimeDuration);
+    let is_special = |special: SpecialProduct| special.facts().literals.is_some();
     *ty == AlgebraicType::String || ty.is_bytes() || ty.special_product().is_some_and(is_special)
 }
 

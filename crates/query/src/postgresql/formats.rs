@@ -4,8 +4,7 @@ use std::fmt::Write as _;
 
 use lightcone_types::bsatn::decode_value;
 use lightcone_types::{
-    hex_encode, AlgebraicType, AlgebraicValue, ProductType, Reader, SpecialValue, TimeDuration,
-    Timestamp, Typespace,
+    hex_encode, AlgebraicType, AlgebraicValue, Encode, ProductType, Reader, ShownAs, Typespace,
 };
 
 use super::types::{integer_oid, oid, oid_of};
@@ -63,12 +62,8 @@ fn write_text(ty: &AlgebraicType, value: &AlgebraicValue, out: &mut String) {
             out.push_str(variant.and_then(|v| v.name()).unwrap_or_default());
         }
         V::Sum { .. } => write_json(ty, value, out),
-        V::Product(elements) => match special(ty, elements) {
-            Some(Special::Hex(text)) => {
-                out.push_str("\\x");
-                out.push_str(&text);
-            }
-            Some(Special::Text(text)) => out.push_str(&text),
+        V::Product(elements) => match special(ty, elements, "\\x") {
+            Some(text) => out.push_str(&text),
             None => write_json(ty, value, out),
         },
         number => write_number(number, out),
@@ -81,19 +76,13 @@ fn write_number(value: &AlgebraicValue, out: &mut String) {
     }
 }
 
-/// A special product (01 §1.8): hex digits, or a text.
-enum Special {
-    Hex(String),
-    Text(String),
-}
-
-fn special(ty: &AlgebraicType, elements: &[AlgebraicValue]) -> Option<Special> {
-    Some(match ty.as_product()?.special_value(elements)? {
-        SpecialValue::Identity(id) => Special::Hex(id.to_hex()),
-        SpecialValue::ConnectionId(id) => Special::Hex(id.to_hex()),
-        SpecialValue::Uuid(uuid) => Special::Text(uuid.to_string()),
-        SpecialValue::Timestamp(time) => Special::Text(time.to_rfc3339()),
-        SpecialValue::TimeDuration(duration) => Special::Text(duration.to_iso8601()),
+/// A special product (01 §1.8): a text, or hex digits behind a prefix.
+fn special(ty: &AlgebraicType, elements: &[AlgebraicValue], of_hex: &str) -> Option<String> {
+    let special = ty.special_product()?;
+    let text = special.text(elements.first()?)?;
+    Some(match special.facts().shown_as {
+        ShownAs::Bytes => of_hex.to_owned() + &text,
+        _ => text,
     })
 }
 
@@ -202,7 +191,7 @@ fn write_json(ty: &AlgebraicType, value: &AlgebraicValue, out: &mut String) {
                 // Here the special product keeps its field.
                 Some(kind) => {
                     out.push('{');
-                    write_key(Some(kind.field()), 0, out);
+                    write_key(Some(kind.facts().field), 0, out);
                     write_json(payload, value, out);
                     out.push('}');
                 }
@@ -210,10 +199,9 @@ fn write_json(ty: &AlgebraicType, value: &AlgebraicValue, out: &mut String) {
             }
             out.push('}');
         }
-        V::Product(elements) => match (special(ty, elements), ty.as_product()) {
-            (Some(Special::Hex(text)), _) => put(out, format_args!("\"0x{text}\"")),
-            (Some(Special::Text(text)), _) => put(out, format_args!("\"{text}\"")),
-            (None, product) => write_fields(product, elements, out),
+        V::Product(elements) => match special(ty, elements, "0x") {
+            Some(text) => put(out, format_args!("\"{text}\"")),
+            None => write_fields(ty.as_product(), elements, out),
         },
         number => write_number(number, out),
     }
@@ -270,7 +258,10 @@ fn write_binary(ty: &AlgebraicType, value: &AlgebraicValue, out: &mut Vec<u8>) {
             }
             _ => write(ty, value, Format::Text, out),
         },
-        V::Product(elements) => write_binary_product(ty, value, elements, out),
+        V::Product(elements) => match ty.special_product() {
+            Some(special) => write_binary_special(special.facts().shown_as, elements, out),
+            None => write(ty, value, Format::Text, out),
+        },
         V::Sum { .. } => write(ty, value, Format::Text, out),
         integer => write_binary_integer(integer, out),
     }
@@ -289,26 +280,19 @@ fn write_binary_integer(value: &AlgebraicValue, out: &mut Vec<u8>) {
     }
 }
 
-fn write_binary_product(
-    ty: &AlgebraicType,
-    value: &AlgebraicValue,
-    elements: &[AlgebraicValue],
-    out: &mut Vec<u8>,
-) {
-    let product = ty.as_product();
-    match product.and_then(|product| product.special_value(elements)) {
-        Some(SpecialValue::Identity(id)) => out.extend(id.to_be_bytes()),
-        Some(SpecialValue::ConnectionId(id)) => out.extend(id.to_be_bytes()),
-        Some(SpecialValue::Uuid(uuid)) => out.extend(uuid.0.to_be_bytes()),
-        Some(SpecialValue::Timestamp(Timestamp(us))) => {
+fn write_binary_special(shown_as: ShownAs, elements: &[AlgebraicValue], out: &mut Vec<u8>) {
+    match (shown_as, elements) {
+        (ShownAs::Timestamp, [AlgebraicValue::I64(us)]) => {
             out.extend(us.saturating_sub(EPOCH_2000_US).to_be_bytes());
         }
-        Some(SpecialValue::TimeDuration(TimeDuration(us))) => {
-            out.extend(us.to_be_bytes());
-            // No days and no months.
-            out.extend([0; 8]);
-        }
-        None => write(ty, value, Format::Text, out),
+        // Numbers are in BSATN with the lowest byte first.
+        _ => elements
+            .iter()
+            .for_each(|number| out.extend(number.to_vec().iter().rev())),
+    }
+    if shown_as == ShownAs::Interval {
+        // No days and no months.
+        out.extend([0; 8]);
     }
 }
 

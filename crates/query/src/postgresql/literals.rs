@@ -1,6 +1,6 @@
 //! Texts as literals of the ad hoc language. Every literal is one token, or a sign and a number, whatever the text is.
 
-use lightcone_types::{AlgebraicType, SpecialProduct};
+use lightcone_types::{AlgebraicType, ShownAs};
 
 use crate::literal::is_number;
 
@@ -11,7 +11,7 @@ pub fn has_literal(ty: &AlgebraicType) -> bool {
     match ty {
         T::Array(_) => ty.is_bytes(),
         T::Sum(_) => false,
-        T::Product(_) => !matches!(special, None | Some(SpecialProduct::TimeDuration)),
+        T::Product(_) => special.is_some_and(|special| special.facts().literals.is_some()),
         _ => true,
     }
 }
@@ -28,13 +28,14 @@ pub fn write_literal(ty: &AlgebraicType, text: &str) -> Option<String> {
 
 /// What stands in such a literal, without quotes.
 pub fn content_of(ty: &AlgebraicType, text: &str) -> Option<String> {
-    use {AlgebraicType as T, SpecialProduct as S};
-    Some(match (ty, ty.special_product()) {
+    use {AlgebraicType as T, ShownAs as S};
+    let shown_as = ty.special_product().map(|special| special.facts().shown_as);
+    Some(match (ty, shown_as) {
         (T::Bool, _) => if truth_of(text)? { "TRUE" } else { "FALSE" }.to_owned(),
         (T::String, _) | (_, Some(S::Uuid)) => text.to_owned(),
-        (_, Some(S::Identity | S::ConnectionId)) => hex_digits(text).to_owned(),
+        (_, Some(S::Bytes)) => hex_digits(text).to_owned(),
         (_, Some(S::Timestamp)) => with_offset(text),
-        (_, Some(S::TimeDuration)) => return None,
+        (_, Some(S::Interval)) => return None,
         (_, None) if ty.is_bytes() => hex_digits(text).to_owned(),
         (_, None) => is_number(text.trim()).then(|| text.trim().to_owned())?,
     })

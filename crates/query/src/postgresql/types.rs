@@ -1,6 +1,6 @@
 //! Which type of PostgreSQL a type is shown as (08 §19), and the object ids of those types.
 
-use lightcone_types::{AlgebraicType, IntegerType, SpecialProduct};
+use lightcone_types::{AlgebraicType, IntegerType, ShownAs};
 
 /// Types of PostgreSQL with their object ids: what they are called, what `format_type` calls them, their category, the bytes of a value
 /// or -1 where they differ, and the element of an array.
@@ -72,11 +72,11 @@ pub fn oid_of(ty: &AlgebraicType) -> u32 {
         _ if ty.is_bytes() => oid::BYTEA,
         T::Array(element) => array_oid(oid_of(element)),
         T::Sum(_) if ty.is_simple_enum() => oid::ANYENUM,
-        _ => match ty.special_product() {
-            Some(SpecialProduct::Identity | SpecialProduct::ConnectionId) => oid::BYTEA,
-            Some(SpecialProduct::Timestamp) => oid::TIMESTAMP,
-            Some(SpecialProduct::TimeDuration) => oid::INTERVAL,
-            Some(SpecialProduct::Uuid) => oid::UUID,
+        _ => match ty.special_product().map(|special| special.facts().shown_as) {
+            Some(ShownAs::Bytes) => oid::BYTEA,
+            Some(ShownAs::Timestamp) => oid::TIMESTAMP,
+            Some(ShownAs::Interval) => oid::INTERVAL,
+            Some(ShownAs::Uuid) => oid::UUID,
             None => oid::JSON,
         },
     }

@@ -3,7 +3,7 @@
 //! Written out here because a [`Timestamp`] covers ±292 000 years, more than the date types of the
 //! usual crates.
 
-use crate::time::{TimeDuration, Timestamp};
+use super::time::{TimeDuration, Timestamp};
 use std::fmt;
 
 const MICROS_PER_SECOND: i64 = 1_000_000;

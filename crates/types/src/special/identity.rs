@@ -43,10 +43,12 @@ impl Identity {
         bytes
     }
 
+    #[inline]
     pub fn from_u256(number: U256) -> Self {
         Self(number.to_le_bytes())
     }
 
+    #[inline]
     pub fn to_u256(self) -> U256 {
         U256::from_le_bytes(self.0)
     }
