@@ -49,37 +49,27 @@ pub trait Piece: Default + Send {
     fn into_bytes(self) -> Vec<u8>;
 }
 
-impl Piece for String {
-    fn bytes_len(&self) -> usize {
-        self.len()
-    }
+macro_rules! impl_piece {
+    ($($piece:ty),*) => {$(
+        impl Piece for $piece {
+            fn bytes_len(&self) -> usize {
+                self.len()
+            }
 
-    fn prepare(&mut self, bytes: usize) {
-        if self.capacity() == 0 {
-            self.reserve(bytes);
+            fn prepare(&mut self, bytes: usize) {
+                if self.capacity() == 0 {
+                    self.reserve(bytes);
+                }
+            }
+
+            fn into_bytes(self) -> Vec<u8> {
+                self.into()
+            }
         }
-    }
-
-    fn into_bytes(self) -> Vec<u8> {
-        String::into_bytes(self)
-    }
+    )*};
 }
 
-impl Piece for Vec<u8> {
-    fn bytes_len(&self) -> usize {
-        self.len()
-    }
-
-    fn prepare(&mut self, bytes: usize) {
-        if self.capacity() == 0 {
-            self.reserve(bytes);
-        }
-    }
-
-    fn into_bytes(self) -> Vec<u8> {
-        self
-    }
-}
+impl_piece!(String, Vec<u8>);
 
 /// Writes rows in the form of one front door. Runs on the threads for reads; what it writes is cut into pieces between rows.
 pub trait RowEncoder: Send {
