@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| lightcone_wire::fuzzing::fuzz_client_message(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| lightcone_fuzz::wire::fuzz_client_message(data));

@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| lightcone_host::fuzzing::fuzz_http(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| lightcone_fuzz::http::fuzz_http(data));

@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| lightcone_log::fuzzing::fuzz_segment(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| lightcone_fuzz::log_segment::fuzz_segment(data));

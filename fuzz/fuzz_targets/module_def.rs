@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| lightcone_schema::fuzzing::fuzz_module_def(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| lightcone_fuzz::module_def::fuzz_module_def(data));

@@ -1,3 +1,5 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| lightcone_schema::fuzzing::fuzz_module_def_json(data));
+libfuzzer_sys::fuzz_target!(
+    |data: &[u8]| lightcone_fuzz::module_def_json::fuzz_module_def_json(data)
+);

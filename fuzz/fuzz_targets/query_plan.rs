@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| lightcone_query::fuzzing::fuzz_plan(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| lightcone_fuzz::query::fuzz_plan(data));

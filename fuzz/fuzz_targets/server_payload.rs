@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| lightcone_wire::fuzzing::fuzz_server_payload(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| lightcone_fuzz::wire::fuzz_server_payload(data));

@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| lightcone_host_js::fuzzing::fuzz_source_map(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| lightcone_host_js::source_map::fuzz(data));

@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| lightcone_types::fuzzing::fuzz_value(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| lightcone_fuzz::types::fuzz_value(data));

@@ -183,22 +183,16 @@ impl Spec {
             ty: ty.clone(),
         });
         TableSchema {
-            id: TableId(id),
-            name: self.name.to_owned(),
-            accessor: None,
-            columns: columns.collect(),
             primary_key: self.primary_key.map(ColId),
             indexes: indexes.collect(),
             constraints: constraints.collect(),
             sequences: sequences.collect(),
-            schedule: None,
             access: match self.name {
                 "st_connection_credentials" => TableAccess::Private,
                 _ => TableAccess::Public,
             },
             kind: TableKind::System,
-            is_event: false,
-            view: None,
+            ..TableSchema::plain(TableId(id), self.name.to_owned(), columns.collect())
         }
     }
 

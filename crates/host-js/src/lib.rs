@@ -26,8 +26,6 @@
 #![cfg_attr(not(any(feature = "v8", feature = "quickjs")), allow(dead_code))]
 
 pub mod frame;
-#[doc(hidden)]
-pub mod fuzzing;
 mod hooks;
 mod host_calls;
 mod instance;

@@ -362,7 +362,8 @@ impl<'de: 'a, 'a> Deserialize<'de> for Sources<'a> {
 struct Name<'a>(#[serde(borrow)] Option<Cow<'a, str>>);
 
 /// Entry point for fuzzing (docs/fuzzing.md): any bytes are a map or none, in memory that is in proportion to them.
-pub(crate) fn fuzz(data: &[u8]) {
+#[doc(hidden)]
+pub fn fuzz(data: &[u8]) {
     if let Some(positions) = Positions::read_json(data) {
         assert!(positions.bytes() <= 16 * (data.len() + 1));
         for line in 0..=positions.lines.len().min(64) as u32 {

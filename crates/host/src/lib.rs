@@ -37,8 +37,6 @@ mod console;
 mod env;
 mod errno;
 mod error;
-#[doc(hidden)]
-pub mod fuzzing;
 mod handles;
 mod http;
 mod iterators;

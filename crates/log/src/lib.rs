@@ -22,7 +22,6 @@ mod error;
 mod feed;
 mod format;
 mod format_1;
-pub mod fuzzing;
 mod local;
 mod log;
 mod memory;

@@ -1,14 +1,16 @@
 //! Damage: found wherever it is, named, never silently cut; and repaired on request only.
 
 mod common;
+#[path = "../../../fuzz/src/log_segment.rs"]
+mod log_segment;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use common::{at, fill, open, payload, read_all, read_from, segments, DIRECTORY, EPOCH};
-use lightcone_log::fuzzing::fuzz_segment;
 use lightcone_log::{repair_on, Epoch, FilePosition, LocalLog, Log, LogError, LogOptions};
 use lightcone_storage::sim::SimStorage;
+use log_segment::fuzz_segment;
 
 const HEADER: usize = 4096;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use criterion::{criterion_group, criterion_main, Criterion, Throughput};
 use lightcone_query::{compile_subscription, Caller, Catalog};
-use lightcone_schema::{ColumnSchema, TableAccess, TableKind, TableSchema};
+use lightcone_schema::{ColumnSchema, TableSchema};
 use lightcone_table::RowLayout;
 use lightcone_types::{AlgebraicType, Identity, TableId};
 
@@ -30,21 +30,12 @@ fn accounts() -> OneTable {
         ("name", AlgebraicType::String),
         ("region", AlgebraicType::U16),
     ];
-    OneTable(Arc::new(TableSchema {
-        id: TableId(4096),
-        name: "accounts".to_owned(),
-        accessor: None,
-        columns: columns.into_iter().map(column).collect(),
-        primary_key: None,
-        indexes: Vec::new(),
-        constraints: Vec::new(),
-        sequences: Vec::new(),
-        schedule: None,
-        access: TableAccess::Public,
-        kind: TableKind::User,
-        is_event: false,
-        view: None,
-    }))
+    let columns = columns.into_iter().map(column).collect();
+    OneTable(Arc::new(TableSchema::plain(
+        TableId(4096),
+        "accounts".to_owned(),
+        columns,
+    )))
 }
 
 fn rows() -> Vec<Vec<u8>> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lightcone_schema::{ColumnSchema, TableAccess, TableKind, TableSchema};
+use lightcone_schema::{ColumnSchema, TableSchema};
 use lightcone_table::RowLayout;
 use lightcone_types::{AlgebraicType, Identity, TableId};
 
@@ -88,7 +88,7 @@ impl Grouping {
                 column: None,
                 is_optional: false,
             }],
-            row: Arc::new(table_of_groups(vec![column])),
+            row: Arc::new(TableSchema::plain(TableId(0), String::new(), vec![column])),
             shown: 1,
             having: None,
         }
@@ -107,23 +107,4 @@ pub(crate) enum OrderKey {
     Column(ColumnAt),
     /// Position among the columns of the result, hidden ones of groups included.
     Result(usize),
-}
-
-/// The rows of groups as those of a table, so that conditions on them are checked like all others.
-pub(crate) fn table_of_groups(columns: Vec<ColumnSchema>) -> TableSchema {
-    TableSchema {
-        id: TableId(0),
-        name: String::new(),
-        accessor: None,
-        columns,
-        primary_key: None,
-        indexes: Vec::new(),
-        constraints: Vec::new(),
-        sequences: Vec::new(),
-        schedule: None,
-        access: TableAccess::Public,
-        kind: TableKind::User,
-        is_event: false,
-        view: None,
-    }
 }

@@ -25,7 +25,6 @@ mod exact_sum;
 mod execute;
 mod explain;
 mod expression;
-pub mod fuzzing;
 mod grouping;
 mod lexer;
 mod literal;

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use lightcone_schema::ColumnSchema;
-use lightcone_types::AlgebraicType as T;
+use lightcone_schema::{ColumnSchema, TableSchema};
+use lightcone_types::{AlgebraicType as T, TableId};
 
 use crate::ast::{AggregateName, Function, OrderItem, OrderTarget, SelectItem, Shape};
 use crate::check::check_condition;
 use crate::condition::ColumnAt;
 use crate::error::{Result, SqlError};
-use crate::grouping::{table_of_groups, Aggregate, GroupItem, Grouping, Order, OrderKey};
+use crate::grouping::{Aggregate, GroupItem, Grouping, Order, OrderKey};
 use crate::query::Output;
 use crate::scalar::Scalar;
 use crate::scope::Scope;
@@ -135,7 +135,11 @@ fn check_groups(shape: &Shape, items: &[SelectItem], scope: &Scope) -> Result<Ch
             })
         })
         .collect::<Result<_>>()?;
-    let row = Arc::new(table_of_groups(groups.columns));
+    let row = Arc::new(TableSchema::plain(
+        TableId(0),
+        String::new(),
+        groups.columns,
+    ));
     let having = match &shape.having {
         Some(having) => {
             let mut scope = Scope::new(false);

@@ -50,19 +50,15 @@ impl TableDef {
             }
         });
         TableSchema {
-            id,
-            name: self.name.clone(),
             accessor: Some(self.source_name.clone()),
-            columns: columns.collect(),
             primary_key: self.primary_key,
             indexes,
             constraints,
             sequences: sequences.collect(),
             schedule,
             access: self.access,
-            kind: TableKind::User,
             is_event: self.is_event,
-            view: None,
+            ..TableSchema::plain(id, self.name.clone(), columns.collect())
         }
     }
 }
@@ -107,23 +103,17 @@ impl ViewDef {
                 columns,
             });
         }
+        let columns = std::iter::once(arg_hash).chain(columns).collect();
         TableSchema {
-            id,
-            name: self.name.clone(),
             accessor: Some(self.source_name.clone()),
-            columns: std::iter::once(arg_hash).chain(columns).collect(),
-            primary_key: None,
             indexes,
             constraints,
-            sequences: Vec::new(),
-            schedule: None,
             access: self.access(),
-            kind: TableKind::User,
-            is_event: false,
             view: Some(ViewSchema {
                 id: 0,
                 is_anonymous: self.is_anonymous,
             }),
+            ..TableSchema::plain(id, self.name.clone(), columns)
         }
     }
 }

@@ -9,7 +9,6 @@ pub mod case;
 mod def;
 mod emit;
 mod error;
-pub mod fuzzing;
 mod name;
 mod plan;
 pub mod raw;

@@ -117,6 +117,25 @@ pub struct ViewSchema {
 pub const VIEW_HASH_BYTES: usize = 32;
 
 impl TableSchema {
+    /// A public table of these columns with nothing else.
+    pub fn plain(id: TableId, name: String, columns: Vec<ColumnSchema>) -> TableSchema {
+        TableSchema {
+            id,
+            name,
+            accessor: None,
+            columns,
+            primary_key: None,
+            indexes: Vec::new(),
+            constraints: Vec::new(),
+            sequences: Vec::new(),
+            schedule: None,
+            access: TableAccess::Public,
+            kind: TableKind::User,
+            is_event: false,
+            view: None,
+        }
+    }
+
     /// Position of the declared column with this canonical name.
     pub fn column_by_name(&self, name: &str) -> Option<ColId> {
         self.position(|c| c.name == name)

@@ -1,6 +1,10 @@
 //! Definitions made to cost much: each must be refused quickly, without panic.
 
 mod common;
+#[path = "../../../fuzz/src/module_def.rs"]
+mod module_def;
+#[path = "../../../fuzz/src/module_def_json.rs"]
+mod module_def_json;
 
 use common::*;
 use lightcone_schema::raw::*;
@@ -81,7 +85,7 @@ fn deep_types() {
     build.types.push(nest(250, T::array));
     build.table("t", &[("c", nest(100, T::option))]);
     let bytes = RawModuleDef::V10(build.clone().raw()).to_vec();
-    fuzzing::fuzz_module_def(&bytes);
+    module_def::fuzz_module_def(&bytes);
     build.valid();
     let mut build = Build::default();
     build.types.push(nest(300, T::array));
@@ -188,15 +192,15 @@ proptest! {
 
     #[test]
     fn any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-        fuzzing::fuzz_module_def(&bytes);
+        module_def::fuzz_module_def(&bytes);
         let mut v10 = vec![2];
         v10.extend(&bytes);
-        fuzzing::fuzz_module_def(&v10);
+        module_def::fuzz_module_def(&v10);
     }
 
     #[test]
     fn any_text(text in "[\\[\\]{}:,\"0-9a-z ]{0,60}") {
-        fuzzing::fuzz_module_def_json(text.as_bytes());
+        module_def_json::fuzz_module_def_json(text.as_bytes());
     }
 
     #[test]

@@ -1,9 +1,11 @@
 //! Agreement with the published crate `spacetimedb-lib`, whose encodings define the format.
 
 mod common;
+#[path = "../../../fuzz/src/module_def.rs"]
+mod module_def;
 
 use lightcone_schema::raw::{RawModuleDef, RawModuleDefV10, RawModuleDefV9};
-use lightcone_schema::{fuzzing, IndexAlgorithm, ModuleDef, RawVersion, Visibility};
+use lightcone_schema::{IndexAlgorithm, ModuleDef, RawVersion, Visibility};
 use lightcone_types::bsatn::{Decode, Encode};
 use lightcone_types::{AlgebraicType, ColId, Typespace};
 use proptest::prelude::*;
@@ -113,7 +115,7 @@ where
         RawModuleDef::from_schema_json(version, &json),
         Ok(ours.clone())
     );
-    fuzzing::fuzz_module_def(&ours.to_vec());
+    module_def::fuzz_module_def(&ours.to_vec());
 }
 
 proptest! {
@@ -145,9 +147,9 @@ proptest! {
             let at = usize::from(at) % bytes.len();
             bytes[at] = byte;
         }
-        fuzzing::fuzz_module_def(&bytes);
+        module_def::fuzz_module_def(&bytes);
         bytes.truncate(usize::from(cut) % bytes.len());
-        fuzzing::fuzz_module_def(&bytes);
+        module_def::fuzz_module_def(&bytes);
     }
 }
 

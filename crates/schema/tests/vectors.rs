@@ -1,6 +1,8 @@
 //! Every vector of 02 §16 that concerns this crate: decode, encode to the same bytes, derive.
 
 mod common;
+#[path = "../../../fuzz/src/module_def.rs"]
+mod module_def;
 
 use common::from_hex;
 use lightcone_schema::raw::*;
@@ -37,7 +39,7 @@ fn load_bytes(bytes: Vec<u8>) -> (RawModuleDef, ModuleDef) {
         RawModuleDef::from_json(&raw.to_json_string()).as_ref(),
         Ok(&raw)
     );
-    fuzzing::fuzz_module_def(&bytes);
+    module_def::fuzz_module_def(&bytes);
     let def = ModuleDef::validate(raw.clone()).unwrap();
     (raw, def)
 }

@@ -1,13 +1,13 @@
 //! Decoders on hostile input: no panic, no hang, no allocation out of proportion (01 §1.5.3).
 
 mod common;
+#[path = "../../../fuzz/src/types.rs"]
+mod fuzzing;
 
 use lightcone_types::bsatn::{
     decode_value, validate, Decode, DecodeError, Encode, Reader, EMPTY_VALUES_MAX, MAX_DEPTH,
 };
-use lightcone_types::{
-    fuzzing, json, AlgebraicType as T, AlgebraicValue as V, TypeError, Typespace,
-};
+use lightcone_types::{json, AlgebraicType as T, AlgebraicValue as V, TypeError, Typespace};
 use proptest::prelude::*;
 
 fn decode_in(typespace: &Typespace, ty: &T, bytes: &[u8]) -> Result<V, DecodeError> {

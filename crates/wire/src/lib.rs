@@ -17,7 +17,6 @@
 mod client;
 mod compress;
 mod error;
-pub mod fuzzing;
 mod message;
 pub mod payload;
 mod protocol;

@@ -1,13 +1,15 @@
 //! Properties: what is encoded decodes to itself, no input panics.
 
 mod common;
+#[path = "../../../fuzz/src/wire.rs"]
+mod fuzzing;
 
 use lightcone_types::{ConnectionId, Encode, Identity, Reader, TimeDuration, Timestamp};
 use lightcone_wire::rows::row_list;
 use lightcone_wire::{
-    fuzzing, payload, ClientMessage, Compression, ProcedureStatus, Protocol, QueryRows,
-    QuerySetUpdate, ReducerOutcome, RowList, RowListSize, RowSize, ServerMessage, SingleTableRows,
-    TableUpdate, TableUpdateRows,
+    payload, ClientMessage, Compression, ProcedureStatus, Protocol, QueryRows, QuerySetUpdate,
+    ReducerOutcome, RowList, RowListSize, RowSize, ServerMessage, SingleTableRows, TableUpdate,
+    TableUpdateRows,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;

@@ -49,20 +49,10 @@ pub fn table(id: u32, name: &str, columns: &[(&str, AlgebraicType)]) -> TableSch
             ty: ty.clone(),
         }
     };
+    let columns = columns.iter().map(column).collect();
     TableSchema {
-        id: TableId(id),
-        name: canonical,
         accessor,
-        columns: columns.iter().map(column).collect(),
-        primary_key: None,
-        indexes: Vec::new(),
-        constraints: Vec::new(),
-        sequences: Vec::new(),
-        schedule: None,
-        access: TableAccess::Public,
-        kind: TableKind::User,
-        is_event: false,
-        view: None,
+        ..TableSchema::plain(TableId(id), canonical, columns)
     }
 }
 

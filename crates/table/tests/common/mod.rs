@@ -4,9 +4,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use lightcone_schema::{
-    ColumnSchema, IndexAlgorithm, IndexSchema, TableAccess, TableKind, TableSchema,
-};
+use lightcone_schema::{ColumnSchema, IndexAlgorithm, IndexSchema, TableSchema};
 use lightcone_types::bsatn::encode_value;
 use lightcone_types::{
     AlgebraicType as T, AlgebraicValue as V, ColId, IndexId, TableId, I256, U256,
@@ -28,38 +26,22 @@ pub fn config(cases: u32) -> ProptestConfig {
 
 /// A table schema with these columns and indexes.
 pub fn schema(columns: &[T], indexes: &[(IndexAlgorithm, bool)]) -> Arc<TableSchema> {
-    Arc::new(TableSchema {
-        id: TableId(4096),
-        name: "t".into(),
+    let column = |(n, ty): (usize, &T)| ColumnSchema {
+        name: format!("c{n}"),
         accessor: None,
-        columns: columns
-            .iter()
-            .enumerate()
-            .map(|(n, ty)| ColumnSchema {
-                name: format!("c{n}"),
-                accessor: None,
-                ty: ty.clone(),
-            })
-            .collect(),
-        primary_key: None,
-        indexes: indexes
-            .iter()
-            .enumerate()
-            .map(|(n, (algorithm, unique))| IndexSchema {
-                id: IndexId(4096 + n as u32),
-                name: format!("i{n}"),
-                accessor: None,
-                algorithm: algorithm.clone(),
-                unique: *unique,
-            })
-            .collect(),
-        constraints: Vec::new(),
-        sequences: Vec::new(),
-        schedule: None,
-        access: TableAccess::Public,
-        kind: TableKind::User,
-        is_event: false,
-        view: None,
+        ty: ty.clone(),
+    };
+    let index = |(n, (algorithm, unique)): (usize, &(IndexAlgorithm, bool))| IndexSchema {
+        id: IndexId(4096 + n as u32),
+        name: format!("i{n}"),
+        accessor: None,
+        algorithm: algorithm.clone(),
+        unique: *unique,
+    };
+    let columns = columns.iter().enumerate().map(column).collect();
+    Arc::new(TableSchema {
+        indexes: indexes.iter().enumerate().map(index).collect(),
+        ..TableSchema::plain(TableId(4096), "t".into(), columns)
     })
 }
 

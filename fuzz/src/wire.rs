@@ -1,9 +1,8 @@
-//! Entries for fuzz targets: any input must be handled without panic, and what is accepted must
+//! Messages of both sub-protocols: any input must be handled without panic, and what is accepted must
 //! encode to itself.
 
 use lightcone_types::{Encode, Reader};
-
-use crate::{payload, skip_server_message, ClientPayload, Protocol, ServerMessage};
+use lightcone_wire::{payload, skip_server_message, ClientPayload, Protocol, ServerMessage};
 
 /// Decodes a client payload in both versions and encodes what was understood.
 pub fn fuzz_client_message(payload: &[u8]) {

@@ -1,13 +1,12 @@
-//! Entry points for fuzz targets: any bytes must give frames or an error.
+//! Segments of a log: any bytes must give frames or an error.
 
 use std::path::Path;
 use std::sync::Arc;
 
+use lightcone_log::{
+    repair_on, Epoch, Frame, LocalLog, Log, LogError, LogHash, LogOffset, LogOptions,
+};
 use lightcone_storage::sim::SimStorage;
-use lightcone_storage::LogOffset;
-
-use crate::format::segment_name;
-use crate::{repair_on, Epoch, Frame, LocalLog, Log, LogError, LogHash, LogOptions};
 
 /// Above every epoch that a fuzzer writes.
 const EPOCH: Epoch = Epoch::new(u64::MAX);
@@ -19,10 +18,8 @@ const EPOCH: Epoch = Epoch::new(u64::MAX);
 pub fn fuzz_segment(data: &[u8]) {
     let directory = Path::new("log");
     let storage = Arc::new(SimStorage::new(data.len() as u64));
-    storage.put_file(
-        &directory.join(segment_name(LogOffset::FIRST)),
-        data.to_vec(),
-    );
+    let first = format!("{:020}.segment", LogOffset::FIRST);
+    storage.put_file(&directory.join(first), data.to_vec());
     let options = LogOptions {
         segment_bytes: 1 << 16,
         ..LogOptions::default()

@@ -1,8 +1,7 @@
-//! Entry points for fuzzing (docs/fuzzing.md).
+//! Requests and responses of HTTP.
 
+use lightcone_host::{HttpRequest, HttpResponse};
 use lightcone_types::bsatn::{Decode, Encode, Reader};
-
-use crate::{HttpRequest, HttpResponse};
 
 /// Requests and responses: any bytes are refused or read, and what was read encodes to the bytes it came from.
 pub fn fuzz_http(data: &[u8]) {
