@@ -28,6 +28,9 @@ pub enum ShownAs {
     Interval,
 }
 
+/// Gives the BSATN of the value that a literal of SQL denotes (08 §4.1).
+pub type ReadLiteral = fn(&str) -> Option<Vec<u8>>;
+
 /// What is known of a special product.
 pub struct SpecialFacts {
     /// The name of the type.
@@ -37,8 +40,8 @@ pub struct SpecialFacts {
     /// The type of the element.
     pub content: AlgebraicType,
     pub shown_as: ShownAs,
-    /// If SQL compares its values, as their numbers: a literal, and what gives the BSATN of a literal's value (08 §4.1).
-    pub literals: Option<(&'static str, fn(&str) -> Option<Vec<u8>>)>,
+    /// If SQL compares its values, as their numbers: a literal, and what reads literals.
+    pub literals: Option<(&'static str, ReadLiteral)>,
 }
 
 macro_rules! special_products {

@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 
 /// A 256-bit identity, held as its 32 little-endian (BSATN) bytes; text is big-endian hex.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub struct Identity(pub(crate) [u8; 32]);
+pub struct Identity([u8; 32]);
 
 impl Identity {
     /// The identity of 64 zeros.
