@@ -113,7 +113,7 @@ impl History {
         loop {
             let mut looks = self.looks.lock();
             let same = looks.back().and_then(&before);
-            if let Some(same) = same.filter(|same| ***same == bytes) {
+            if let Some(same) = same.filter(|same| ****same == bytes) {
                 return Some(same.clone());
             }
             if let Ok(kept) = Counted::copy_of(&bytes, &self.account) {
