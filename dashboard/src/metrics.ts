@@ -1,4 +1,4 @@
-// What the server counts, looked at every two seconds: rates, and their course for as long as the page is open.
+// What the server counts, looked at every two seconds: rates, and their course. The server itself keeps one look a minute.
 
 import * as api from "./api";
 import { isObject, type Json } from "./json";
@@ -139,6 +139,9 @@ const wanted = new Set<string>();
 /** Of these the visitor may not see numbers, and why: they are asked for once. */
 const refused = new Map<string, string>();
 
+/** Whose course before the page was opened is known, or could not be had. The server is "". */
+const recalled = new Set<string>();
+
 export function want(databases: string[]): void {
   wanted.clear();
   for (const name of databases.slice(0, 30)) wanted.add(name);
@@ -153,6 +156,7 @@ session.subscribe(() => {
   generation++;
   following.clear();
   refused.clear();
+  recalled.clear();
   serverFine = new Course(FINE);
   serverCoarse = new Course(COARSE);
   metrics.set(EMPTY);
@@ -173,6 +177,7 @@ async function look(of: number): Promise<void> {
   try {
     if (next.isServerOpen !== false) await lookAtServer(next, token);
     if (!next.isServerOpen) await lookAtWanted(next, token);
+    await recall(next, token);
   } catch (error) {
     next.error = api.messageOf(error);
   }
@@ -196,6 +201,42 @@ async function lookAtServer(next: Metrics, token: string): Promise<void> {
   serverFine.add(at, samples, make);
   serverCoarse.add(at, samples, make);
   next.server = { now: samples, fine: serverFine.points, coarse: serverCoarse.points };
+}
+
+/** Takes what the server has kept of itself, and of the one database that is looked at. */
+async function recall(next: Metrics, token: string): Promise<void> {
+  if (next.server && !recalled.has("")) {
+    recalled.add("");
+    const read = (counts: Json | undefined) => parseMetrics(String(counts));
+    serverCoarse = await courseOf("metrics?format=history", token, read, serverPoint);
+    next.server = { ...next.server, coarse: serverCoarse.points };
+  }
+  const [name, ...others] = wanted;
+  const track = name === undefined || others.length > 0 ? undefined : trackOf(next, name);
+  const known = track && following.get(track.now.identity);
+  if (!known || recalled.has(known.now.identity)) return;
+  const { identity } = known.now;
+  recalled.add(identity);
+  const make = (at: number, before: Counted, now: Counted, seconds: number) =>
+    pointOf(at, before, now, seconds, next.bounds);
+  const path = `database/${api.part(identity)}/metrics?format=history`;
+  known.coarse = await courseOf(path, token, countedOf, make);
+  next.databases.set(identity, { ...track!, coarse: known.coarse.points });
+}
+
+async function courseOf<Raw, P>(
+  path: string,
+  token: string,
+  read: (counts: Json | undefined) => Raw,
+  make: (at: number, before: Raw, now: Raw, seconds: number) => P,
+): Promise<Course<Raw, P>> {
+  const course = new Course<Raw, P>(COARSE);
+  const answer = await api.ask(path, { token }).then(parsed);
+  for (const look of objects(isObject(answer) ? answer["looks"] : undefined)) {
+    const [at, raw] = [Number(look["at_ms"]), read(look["counts"])];
+    course.add(at, raw, (before, seconds) => make(at, before, raw, seconds));
+  }
+  return course;
 }
 
 async function parsed(answer: api.Answer): Promise<Json | undefined> {
@@ -259,7 +300,7 @@ function timesOf(json: Json | undefined): Times {
 const objects = (json: Json | undefined): { [key: string]: Json }[] =>
   Array.isArray(json) ? json.filter(isObject) : [];
 
-function countedOf(json: Json): Counted {
+function countedOf(json: Json | undefined): Counted {
   const of = isObject(json) ? json : {};
   const numbers: Record<string, number> = {};
   const times: Record<string, Times> = {};

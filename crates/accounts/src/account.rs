@@ -29,6 +29,8 @@ pub enum Kind {
     Instance,
     /// The linear memory of several instances, or the array buffers of one.
     Memory,
+    /// What was counted in the last hours.
+    History,
     /// Not bytes: memory mappings of the process.
     Mappings,
 }

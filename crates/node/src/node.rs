@@ -15,7 +15,7 @@ use crate::config::{Config, PublishAllowed};
 use crate::data_dir::DataDir;
 use crate::databases::{limits, orphans, Databases, ServerWide};
 use crate::error::Error;
-use crate::metrics::ServerCounters;
+use crate::metrics::{History, ServerCounters};
 use crate::network::Descriptors;
 use crate::traces::Traces;
 
@@ -71,6 +71,7 @@ pub struct Node {
     /// From the environment; see 06 §3.7.
     pub issuer_required_to_publish: Option<String>,
     pub counters: ServerCounters,
+    pub history: History,
     /// None unless traces are sent.
     pub traces: Option<Arc<Traces>>,
     pub descriptors: Descriptors,
@@ -130,6 +131,7 @@ impl Node {
             control,
             issuer_required_to_publish: options.issuer_required_to_publish,
             counters: ServerCounters::default(),
+            history: History::new(&process),
             descriptors,
             own_ports,
             process,

@@ -9,7 +9,7 @@ use std::time::Duration;
 use axum::Router;
 use lightcone_database::Engines;
 use lightcone_gateway::{ConnectionAddresses, Gateway};
-use lightcone_node::metrics::add;
+use lightcone_node::metrics::{add, keep_history};
 use lightcone_node::network::{AddressCounts, ConnectionSlot, Counted, Network, Stage};
 use lightcone_node::{Node, NodeOptions};
 use lightcone_postgres::Postgres;
@@ -105,8 +105,9 @@ impl Server {
             tracing::info!("PostgreSQL's protocol on {address}");
             address
         });
-        let stops = stops(stopping.clone());
-        tokio::spawn(lightcone_node::keep_open(node.clone(), stops));
+        let stops = || stops(stopping.clone());
+        tokio::spawn(lightcone_node::keep_open(node.clone(), stops()));
+        tokio::spawn(keep_history(node.clone(), stops()));
         let (listener, local_addr) = listens;
         let accepting = serve(listener, http(lightcone_gateway::router));
         tracing::info!("Starting SpacetimeDB listening on {local_addr}");

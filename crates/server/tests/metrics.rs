@@ -248,6 +248,17 @@ async fn metrics_of_a_database_are_for_its_readers() {
     let all = json(&server.ask("GET", "/v1/metrics?format=json").await.1);
     assert_eq!(all["databases"][0]["identity"], identity.as_str());
     assert_eq!(server.ask("GET", "/v1/metrics?format=xml").await.0, 400);
+
+    // The first look was at the start, before there was a database.
+    let past = "/v1/database/a/metrics?format=history";
+    assert_eq!(by(&server, &stranger, "GET", past).await.0, 403);
+    let of_database = json(&by(&server, &owner, "GET", past).await.1);
+    assert_eq!(of_database["looks"], serde_json::json!([]));
+    let of_server = json(&server.ask("GET", "/v1/metrics?format=history").await.1);
+    assert_eq!(of_server["bounds_us"], all["bounds_us"]);
+    let families = of_server["looks"][0]["counts"].as_str().expect("a text");
+    assert!(families.contains("process_cpu_seconds_total"), "{families}");
+    assert!(!families.contains("spacetime_num_txns_total"), "{families}");
 }
 
 async fn sql(server: &TestServer, user: &User, name: &str, text: &'static str) {

@@ -18,7 +18,7 @@ export function Health(): ReactNode {
     <div className="scroll page">
       <Head
         title={isOfDatabase ? "Health" : "Server"}
-        about="Charts go as far back as this page has been open."
+        about="The last minutes since this page was opened; the last hours since the server was started."
       >
         <SpanTabs now={span} onChange={setSpan} />
       </Head>

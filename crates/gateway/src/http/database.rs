@@ -47,8 +47,13 @@ pub(super) async fn tables(Permitted { state, record, .. }: Permitted) -> Reply 
 }
 
 /// GET `/v1/database/:n/metrics` (06 §5.21): what `spacetime top` shows. Of ours. A look opens no database.
-pub(super) async fn metrics(Permitted { state, record, .. }: Permitted) -> Reply {
+pub(super) async fn metrics(Permitted { state, record, .. }: Permitted, query: Query) -> Reply {
     let identity = record.identity;
+    if query.word("format", &[("json", false), ("history", true)])? == Some(true) {
+        let node = state.node.clone();
+        let read = move || node.history.of_database(&identity);
+        return Ok(reply::json(state.scrapes.all(read).await?));
+    }
     let names = state.node.control.names_of(&identity);
     let Some(running) = state.node.databases.running(&identity) else {
         return Ok(reply::json_value(&one_as_json(&identity, names, None)));

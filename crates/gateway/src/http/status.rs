@@ -40,15 +40,26 @@ pub(super) async fn metrics(
                     metrics.token and send it as `Authorization: Bearer` [LC0133]";
         return Err(Failure::text(StatusCode::FORBIDDEN, text));
     }
-    let formats = [("text", false), ("json", true)];
-    match query.word("format", &formats)? {
-        Some(true) => {
-            let node = state.node.clone();
-            let read = move || metrics::all_as_json(&node).to_string();
-            Ok(reply::json(state.scrapes.all(read).await?))
-        }
-        _ => all_metrics(&state).await,
-    }
+    let formats = [
+        ("text", Format::Text),
+        ("json", Format::Json),
+        ("history", Format::History),
+    ];
+    let node = state.node.clone();
+    let read: Box<dyn FnOnce() -> String + Send> = match query.word("format", &formats)? {
+        None | Some(Format::Text) => return all_metrics(&state).await,
+        Some(Format::Json) => Box::new(move || metrics::all_as_json(&node).to_string()),
+        Some(Format::History) => Box::new(move || node.history.of_server()),
+    };
+    Ok(reply::json(state.scrapes.all(read).await?))
+}
+
+/// How the metrics of the server are written.
+#[derive(Clone, Copy)]
+enum Format {
+    Text,
+    Json,
+    History,
 }
 
 /// The text for programs on this machine and readers with the token.

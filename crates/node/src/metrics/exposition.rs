@@ -15,16 +15,26 @@ use crate::traces::TraceCounters;
 
 /// The exposition of everything.
 pub fn render(node: &Node, detail: Detail) -> String {
+    let mut text = server_families(node);
+    let shown = all_shown(node, detail);
+    databases::put(&mut text, &shown);
+    functions::put(&mut text, &shown);
+    text.into_string()
+}
+
+/// The families that are not of databases.
+pub(super) fn server_as_text(node: &Node) -> String {
+    server_families(node).into_string()
+}
+
+fn server_families(node: &Node) -> Text {
     let mut text = Text::default();
     process::put(&mut text);
     put_server(&mut text, &node.counters, &node.databases);
     if let Some(traces) = &node.traces {
         put_traces(&mut text, &traces.counters);
     }
-    let shown = all_shown(node, detail);
-    databases::put(&mut text, &shown);
-    functions::put(&mut text, &shown);
-    text.into_string()
+    text
 }
 
 fn all_shown(node: &Node, detail: Detail) -> Vec<Shown> {
@@ -41,6 +51,16 @@ pub fn all_as_json(node: &Node) -> Value {
         let names = identity.map(|identity| node.control.names_of(&identity));
         (one, names.unwrap_or_default())
     }))
+}
+
+/// The databases with series of their own, each without its names.
+pub(super) fn each_as_json(node: &Node) -> Vec<(Identity, Value)> {
+    let shown = all_shown(node, Detail::for_operators(&node.config));
+    let each = shown.iter().filter_map(|one| {
+        let identity = Identity::from_hex(&one.label).ok()?;
+        Some((identity, json::of_database(one, Vec::new())))
+    });
+    each.collect()
 }
 
 /// One database as JSON, with all functions and tables. None: it is not open.

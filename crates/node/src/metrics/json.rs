@@ -9,12 +9,16 @@ use super::shown::Shown;
 
 /// `names`: of the database, which may have none.
 pub(super) fn of_databases<'s>(databases: impl Iterator<Item = (&'s Shown, Vec<String>)>) -> Value {
-    let bounds_us: Vec<_> = BOUNDS_NS.iter().map(|nanos| nanos / 1000).collect();
     let databases = databases.map(|(shown, names)| of_database(shown, names));
-    json!({ "bounds_us": bounds_us, "databases": databases.collect::<Vec<_>>() })
+    json!({ "bounds_us": bounds_us(), "databases": databases.collect::<Vec<_>>() })
 }
 
-fn of_database(shown: &Shown, names: Vec<String>) -> Value {
+/// Of the buckets of times.
+pub(super) fn bounds_us() -> Vec<u64> {
+    BOUNDS_NS.iter().map(|nanos| nanos / 1000).collect()
+}
+
+pub(super) fn of_database(shown: &Shown, names: Vec<String>) -> Value {
     let (counters, stats, metrics) = (&shown.counters, &shown.stats, &shown.metrics);
     let queries = QueryKind::ALL.into_iter().map(|kind| {
         let times = times(&metrics.queries[kind as usize]);

@@ -5,6 +5,7 @@ mod databases;
 mod exposition;
 mod fold;
 mod functions;
+mod history;
 mod json;
 mod process;
 mod scrapes;
@@ -14,6 +15,7 @@ mod text;
 
 pub use self::counters::{add, DatabaseCounters, Gauge, ServerCounters};
 pub use self::exposition::{all_as_json, one_as_json, render};
+pub use self::history::{keep_history, History};
 pub use self::scrapes::{Looks, Scrapes, TooManyLooks};
 pub use self::shown::{Detail, Left};
 pub use self::sizes::SizesSeen;
