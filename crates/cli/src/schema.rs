@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use lightcone_schema::raw::{
-    ExplicitNameEntry, ExplicitNames, NameMapping, RawMiscModuleExportV9, RawModuleDef, RawModuleDefV10,
-    RawModuleDefV10Section, RawModuleDefV9, RawVersion,
+    ExplicitNameEntry, ExplicitNames, NameMapping, RawMiscModuleExportV9, RawModuleDef,
+    RawModuleDefV10, RawModuleDefV10Section, RawModuleDefV9, RawVersion,
 };
 use lightcone_types::{AlgebraicType, Identity, ProductType, TypeRef, Typespace};
 use strsim::levenshtein;
@@ -100,9 +100,11 @@ impl Schema {
         }
         let typespace = Arc::new(typespace);
         let name_of = |source: String, kind: Named| {
-            let chosen = names.entries.iter().rev().find_map(|entry| {
-                kind(entry).filter(|mapping| mapping.source_name == source)
-            });
+            let chosen = names
+                .entries
+                .iter()
+                .rev()
+                .find_map(|entry| kind(entry).filter(|mapping| mapping.source_name == source));
             let name = chosen.map_or(&source, |mapping| &mapping.canonical_name);
             format!("{prefix}{name}")
         };
@@ -140,7 +142,10 @@ impl Schema {
                         .extend(procedures.map(|p| function(p.source_name, p.params)));
                 }
                 Section::Submodules(submodules) => submodules.into_iter().for_each(|below| {
-                    self.add_v10(&format!("{}.", name_of(below.namespace, namespace)), below.module);
+                    self.add_v10(
+                        &format!("{}.", name_of(below.namespace, namespace)),
+                        below.module,
+                    );
                 }),
                 _ => {}
             }

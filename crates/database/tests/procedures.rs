@@ -7,8 +7,7 @@ use common::{bundle, caller, module, open, options, Client, OWNER, STRANGER};
 use lightcone_accounts::Counted;
 use lightcone_database::{
     CallArgs, CallError, DatabaseHandle, DatabaseOptions, HandlerReply, HandlerSender, HostKind,
-    HttpHeader,
-    HttpMethod, HttpRequest, HttpVersion, JsonRows, ShutdownReason,
+    HttpHeader, HttpMethod, HttpRequest, HttpVersion, JsonRows, ShutdownReason,
 };
 use lightcone_host_js::JsEngineOptions;
 use lightcone_types::{Encode, Identity};
@@ -434,7 +433,10 @@ async fn callers_as_the_newest_package_sees_them() {
         assert_eq!(row(what)[1], sender(of), "{what}");
         assert_eq!(row(what)[2], is_internal, "{what}");
     }
-    assert_eq!(row("handler")[3], serde_json::json!([0, r#"{"sub":"somebody"}"#]));
+    assert_eq!(
+        row("handler")[3],
+        serde_json::json!([0, r#"{"sub":"somebody"}"#])
+    );
     assert_eq!(row("schedule")[3], serde_json::json!([1, []]));
     database.shutdown(ShutdownReason::ServerStop).await;
 }

@@ -13,7 +13,9 @@ pub(crate) enum Target<'a> {
     Procedure,
     /// With the body of the request, and the payload of the sender's token.
     HttpHandler(&'a [u8], &'a str),
-    View { is_anonymous: bool },
+    View {
+        is_anonymous: bool,
+    },
 }
 
 pub(crate) enum HookOutcome {

@@ -233,7 +233,9 @@ impl ReducerDef {
             name,
             param_names: {
                 let names = params.elements.iter().map(|param| param.name());
-                names.map(|name| name.unwrap_or_default().to_owned()).collect()
+                names
+                    .map(|name| name.unwrap_or_default().to_owned())
+                    .collect()
             },
             params,
             params_typespace,

@@ -244,10 +244,22 @@ fn sequences() {
             (|s: &mut RawSequenceDefV10| s.increment = 0) as fn(&mut RawSequenceDefV10),
             "`increment` with value 0, should be 1",
         ),
-        (|s| s.increment = -3, "`increment` with value -3, should be 1"),
-        (|s| s.start = Some(5), "`start` with value 5, should be none"),
-        (|s| s.min_value = Some(i128::MIN), "`min_value` with value -170141183460469231731687303715884105728, should be none"),
-        (|s| s.max_value = Some(10), "`max_value` with value 10, should be none"),
+        (
+            |s| s.increment = -3,
+            "`increment` with value -3, should be 1",
+        ),
+        (
+            |s| s.start = Some(5),
+            "`start` with value 5, should be none",
+        ),
+        (
+            |s| s.min_value = Some(i128::MIN),
+            "`min_value` with value -170141183460469231731687303715884105728, should be none",
+        ),
+        (
+            |s| s.max_value = Some(10),
+            "`max_value` with value 10, should be none",
+        ),
     ] {
         let text = format!("sequence definition `p_id_seq` specifies unsupported option {text}");
         let refusal = refusal(change);

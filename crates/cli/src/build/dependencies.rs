@@ -163,7 +163,11 @@ fn newer_than(compiler: &str, metadata: &Value) -> Option<String> {
     let mut newer: Vec<_> = packages
         .filter_map(|package| {
             let wants = package["rust_version"].as_str()?;
-            let shown = format!("{} {}", package["name"].as_str()?, package["version"].as_str()?);
+            let shown = format!(
+                "{} {}",
+                package["name"].as_str()?,
+                package["version"].as_str()?
+            );
             (rust_version(wants)? > has).then_some((rust_version(wants)?, shown))
         })
         .collect();

@@ -247,7 +247,9 @@ const DURABLE_LATE_TEXT: &str = "durability confirmation timed out; outcome unkn
 fn not_durable(commits: u64, reason: &str) -> Arc<str> {
     match commits {
         0 => reason.into(),
-        _ => format!("transaction committed, but durability could not be confirmed; {reason}").into(),
+        _ => {
+            format!("transaction committed, but durability could not be confirmed; {reason}").into()
+        }
     }
 }
 

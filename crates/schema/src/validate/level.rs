@@ -15,11 +15,7 @@ use crate::name::NAMESPACE_BYTES_MAX;
 use crate::raw::{RawRowLevelSecurityDef, RawSubmoduleV10, Sections};
 
 /// Validates a level and everything below it. The result is complete only if no error was found.
-pub(super) fn level(
-    cx: &mut Context,
-    sections: Sections,
-    mounted: Option<Mounted>,
-) -> ModuleLevel {
+pub(super) fn level(cx: &mut Context, sections: Sections, mounted: Option<Mounted>) -> ModuleLevel {
     let is_root = mounted.is_none();
     let has_migration = is_root && migration::is_in(&sections.reducers, &sections.tables);
     let rules = NameRules::new(sections.policy, sections.explicit_names, has_migration);
@@ -111,11 +107,7 @@ pub(super) struct Mounted {
     source_namespace: String,
 }
 
-fn submodules(
-    cx: &mut Context,
-    rules: &NameRules,
-    raw: Vec<RawSubmoduleV10>,
-) -> Vec<ModuleLevel> {
+fn submodules(cx: &mut Context, rules: &NameRules, raw: Vec<RawSubmoduleV10>) -> Vec<ModuleLevel> {
     let (mut namespaces, mut sources) = (HashSet::new(), HashSet::new());
     let mut submodules = Vec::with_capacity(raw.len());
     for raw in raw {
