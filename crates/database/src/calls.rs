@@ -86,7 +86,7 @@ pub(crate) struct HandlerRequest {
     pub timestamp: Timestamp,
 }
 
-/// Whom a handler takes for the sender of a request (03 §11.6): somebody new each time.
+/// Whom a handler takes for the sender of a request (03 §11.6): another one each time.
 #[derive(Clone, Debug)]
 pub struct HandlerSender {
     pub identity: Identity,

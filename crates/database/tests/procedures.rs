@@ -209,7 +209,7 @@ async fn request(
     let body = body.to_vec().into();
     let sender = HandlerSender {
         identity: STRANGER,
-        jwt_payload: r#"{"sub":"somebody"}"#.into(),
+        jwt_payload: r#"{"sub":"s"}"#.into(),
     };
     let answered = database
         .http_request(path.to_owned(), request, body, sender, ())
@@ -433,10 +433,7 @@ async fn callers_as_the_newest_package_sees_them() {
         assert_eq!(row(what)[1], sender(of), "{what}");
         assert_eq!(row(what)[2], is_internal, "{what}");
     }
-    assert_eq!(
-        row("handler")[3],
-        serde_json::json!([0, r#"{"sub":"somebody"}"#])
-    );
+    assert_eq!(row("handler")[3], serde_json::json!([0, r#"{"sub":"s"}"#]));
     assert_eq!(row("schedule")[3], serde_json::json!([1, []]));
     database.shutdown(ShutdownReason::ServerStop).await;
 }

@@ -44,7 +44,7 @@ pub(crate) struct Job {
     pub origin: Origin,
     /// For a handler the request.
     pub args: Vec<u8>,
-    /// Of a handler's request. `origin` is nobody then: as callers, all requests are one.
+    /// Of a handler's request. `origin` has no client then: as callers, all requests are one.
     pub handled: Option<(Bytes, HandlerSender)>,
     pub reply_to: ReplyTo,
 }

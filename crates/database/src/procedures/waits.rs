@@ -23,7 +23,7 @@ const SLEEP_MAX: Duration = Duration::from_secs(60);
 /// A request has so long (spec 03 §13.2), or what it asks for up to the second.
 const REQUEST_TIME: Duration = Duration::from_secs(30);
 const REQUEST_TIME_MAX: Duration = Duration::from_secs(180);
-/// So long a call waits for what it has committed to be durable (spec 03 §10): then it ends, as nobody knows what will become of it.
+/// So long a call waits for what it has committed to be durable (spec 03 §10): then it ends, as what will become of it is not known.
 const DURABLE_TIME_MAX: Duration = Duration::from_secs(5);
 /// What a header takes beside its texts.
 const HEADER_BYTES: usize = 64;

@@ -57,8 +57,8 @@ impl Writer {
         });
     }
 
-    /// The HTTP handler of a request, if the module has one for it. The handler's sender is made up; for the
-    /// database the caller is nobody: zero.
+    /// The HTTP handler of a request, if the module has one for it. The handler's sender is made up; as the
+    /// caller of the database stands zero.
     pub(super) fn http_handler(
         &mut self,
         request: HandlerRequest,

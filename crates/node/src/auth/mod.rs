@@ -118,7 +118,7 @@ fn anonymous_claims() -> Claims {
     Claims::local(LOCAL_ISSUER, subject)
 }
 
-/// A fresh identity, and the payload of a token for it that nobody gets (03 §11.6).
+/// A fresh identity, and the payload of a token for it that is given to no client (03 §11.6).
 pub fn anonymous() -> (Identity, Arc<str>) {
     let claims = anonymous_claims();
     (claims.identity(), claims.to_json().into())
