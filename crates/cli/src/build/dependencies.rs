@@ -151,8 +151,12 @@ fn metadata(module: &Path, features: Option<&str>) -> Option<Value> {
 
 /// What to do about crates that ask for a newer compiler than there is, if there are any. Cargo refuses them before it compiles.
 pub fn newer_than_compiler(module: &Path, features: Option<&str>) -> Option<String> {
-    let output = Command::new(program("RUSTC", "rustc")).arg("--version");
-    let output = output.stdin(Stdio::null()).output().ok()?;
+    let mut command = Command::new(program("RUSTC", "rustc"));
+    let output = command
+        .arg("--version")
+        .stdin(Stdio::null())
+        .output()
+        .ok()?;
     let compiler = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     newer_than(&compiler, &metadata(module, features)?)
 }
