@@ -9,6 +9,11 @@ const procedures = vectors<{ modules: ModuleVector[] }>("04-calls.json").modules
 )!;
 const SOURCE = procedures.source.join("\n");
 
+const REQUEST = Buffer.from(
+  `000100000004000000686f7374010000006801${"14000000"}${Buffer.from("http://h/v1/x/y?q=1z").toString("hex")}02`,
+  "hex",
+);
+
 /** Procedure numbers: exports in alphabetical order. */
 const ASK = 0;
 const INNER = 1;
@@ -115,15 +120,41 @@ describe.each<[string, Sdk, boolean]>([
   });
 
   it("answers a request", () => {
-    const request = `000100000004000000686f7374010000006801${"14000000"}${Buffer.from("http://h/v1/x/y?q=1z").toString("hex")}02`;
     const [head, body] = module.hooks.__call_http_handler__(
       0,
       1700000000000000n,
-      Buffer.from(request, "hex"),
+      REQUEST,
       Buffer.from("BODY"),
     );
     expect(hex(head)).toBe("0100000003000000782d72010000003102c900");
     expect(Buffer.from(body).toString()).toBe("h GET http://h/v1/x/y?q=1z BODY");
+  });
+});
+
+describe("handlers", () => {
+  it("have the sender that was made up for the request, and so have their transactions", async () => {
+    const module = await Module.load(
+      `import { schema, SyncResponse, table, t } from "spacetimedb/server";
+       const s = schema({ user: table({}, { a: t.u8() }) });
+       export const who = s.httpHandler((ctx) => {
+         const inside = ctx.withTx((tx) => tx.sender.toHexString());
+         return new SyncResponse(ctx.sender.toHexString() + " " + inside);
+       });
+       export default s;`,
+      "ours",
+      new Datastore().functions,
+    );
+    const answer = (...sender: bigint[]) => {
+      const [, body] = module.hooks.__call_http_handler__(0, 0n, REQUEST, new Uint8Array(), ...sender);
+      return Buffer.from(body).toString();
+    };
+    for (const [sender, hex] of [
+      [[0x1234n], "1234"],
+      [[], ""],
+    ] as [bigint[], string][]) {
+      const text = hex.padStart(64, "0");
+      expect(answer(...sender)).toBe(`${text} ${text}`);
+    }
   });
 });
 

@@ -38,7 +38,7 @@ pub mod targets;
 pub use error::{Error, Result};
 
 /// The release of the reference tools whose commands, flags and protocols these programs follow.
-pub const COMPATIBLE_VERSION: &str = "2.10.1";
+pub const COMPATIBLE_VERSION: &str = "2.14.0";
 
 /// The commit that the programs were built from, or `unknown` (see `build.rs`).
 pub const COMMIT: &str = env!("LIGHTCONE_COMMIT");

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use lightcone_schema::raw::{
-    ExplicitNameEntry, ExplicitNames, RawMiscModuleExportV9, RawModuleDef, RawModuleDefV10,
-    RawModuleDefV10Section, RawModuleDefV9, RawVersion,
+    ExplicitNameEntry, ExplicitNames, NameMapping, RawMiscModuleExportV9, RawModuleDef,
+    RawModuleDefV10, RawModuleDefV10Section, RawModuleDefV9, RawVersion,
 };
 use lightcone_types::{AlgebraicType, Identity, ProductType, TypeRef, Typespace};
 use strsim::levenshtein;
@@ -99,27 +99,36 @@ impl Schema {
             }
         }
         let typespace = Arc::new(typespace);
-        let name_of = |source: String, is_table: bool| {
-            let chosen = names.entries.iter().rev().find_map(|entry| {
-                match entry {
-                    ExplicitNameEntry::Table(mapping) if is_table => Some(mapping),
-                    ExplicitNameEntry::Function(mapping) if !is_table => Some(mapping),
-                    _ => None,
-                }
-                .filter(|mapping| mapping.source_name == source)
-            });
+        let name_of = |source: String, kind: Named| {
+            let chosen = names
+                .entries
+                .iter()
+                .rev()
+                .find_map(|entry| kind(entry).filter(|mapping| mapping.source_name == source));
             let name = chosen.map_or(&source, |mapping| &mapping.canonical_name);
             format!("{prefix}{name}")
         };
-        let function = |source, params| Function::new(name_of(source, false), params, &typespace);
+        let table_names: Named = |entry| match entry {
+            ExplicitNameEntry::Table(mapping) => Some(mapping),
+            _ => None,
+        };
+        let called: Named = |entry| match entry {
+            ExplicitNameEntry::Function(mapping) => Some(mapping),
+            _ => None,
+        };
+        let namespace: Named = |entry| match entry {
+            ExplicitNameEntry::Namespace(mapping) => Some(mapping),
+            _ => None,
+        };
+        let function = |source, params| Function::new(name_of(source, called), params, &typespace);
         for section in raw.sections {
             match section {
                 Section::Tables(tables) => tables.into_iter().for_each(|table| {
-                    let name = name_of(table.source_name, true);
+                    let name = name_of(table.source_name, table_names);
                     self.add_rows(name, table.product_type_ref, &typespace);
                 }),
                 Section::Views(views) => views.into_iter().for_each(|view| {
-                    let name = name_of(view.source_name, false);
+                    let name = name_of(view.source_name, called);
                     self.add_view(name, &view.return_type, &typespace);
                 }),
                 Section::Reducers(reducers) => {
@@ -133,7 +142,10 @@ impl Schema {
                         .extend(procedures.map(|p| function(p.source_name, p.params)));
                 }
                 Section::Submodules(submodules) => submodules.into_iter().for_each(|below| {
-                    self.add_v10(&format!("{prefix}{}.", below.namespace), below.module);
+                    self.add_v10(
+                        &format!("{}.", name_of(below.namespace, namespace)),
+                        below.module,
+                    );
                 }),
                 _ => {}
             }
@@ -158,6 +170,9 @@ impl Schema {
         self.tables.iter().find(|t| t.name == table)
     }
 }
+
+/// The explicit name in an entry, if it is one of that kind.
+type Named = fn(&ExplicitNameEntry) -> Option<&NameMapping>;
 
 /// The row type inside of a view's answer: an array, an option, or a query of rows.
 fn view_row(return_type: &AlgebraicType) -> Option<TypeRef> {

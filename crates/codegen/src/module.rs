@@ -85,12 +85,18 @@ impl Module {
             levels: Vec::new(),
             skipped_tables: Vec::new(),
         };
-        module.add(&def.root, Vec::new(), include_private)?;
+        module.add(&def.root, Vec::new(), "", include_private)?;
         Ok(module)
     }
 
-    fn add(&mut self, level: &ModuleLevel, path: Vec<String>, include_private: bool) -> Result<()> {
-        let prefix: String = path.iter().map(|ns| format!("{ns}.")).collect();
+    /// Adds a level by its path in the code of the module; `prefix` is before the names by which the server knows it.
+    fn add(
+        &mut self,
+        level: &ModuleLevel,
+        path: Vec<String>,
+        prefix: &str,
+        include_private: bool,
+    ) -> Result<()> {
         let qualified = |name: &str| format!("{prefix}{name}");
         let shown = |visibility| include_private || visibility == Visibility::ClientCallable;
         let is_skipped =
@@ -131,8 +137,9 @@ impl Module {
             path: path.clone(),
         });
         for submodule in &level.submodules {
-            let path = [&path[..], std::slice::from_ref(&submodule.namespace)].concat();
-            self.add(submodule, path, include_private)?;
+            let path = [&path[..], std::slice::from_ref(&submodule.source_namespace)].concat();
+            let prefix = format!("{prefix}{}.", submodule.namespace);
+            self.add(submodule, path, &prefix, include_private)?;
         }
         Ok(())
     }

@@ -82,7 +82,16 @@ pub(crate) struct HandlerRequest {
     /// The BSATN of the whole head.
     pub head: Vec<u8>,
     pub body: Bytes,
+    pub sender: HandlerSender,
     pub timestamp: Timestamp,
+}
+
+/// Whom a handler takes for the sender of a request (03 §11.6): another one each time.
+#[derive(Clone, Debug)]
+pub struct HandlerSender {
+    pub identity: Identity,
+    /// The payload of its token.
+    pub jwt_payload: Arc<str>,
 }
 
 /// What a handler answered, counted as its call's until it is the client's.

@@ -81,6 +81,10 @@ fn stop(shared: &Shared, reason: ShutdownReason) -> oneshot::Receiver<()> {
         code: 1001,
         reason: reason.text().to_owned(),
         is_opened_again: reason == ShutdownReason::ServerStop,
+        lets_scheduled_end: matches!(
+            reason,
+            ShutdownReason::ServerStop | ShutdownReason::Suspended
+        ),
         done: vec![done],
     };
     // Without a writer, what is returned is closed.
@@ -149,10 +153,10 @@ impl DatabaseHandle {
         function: &str,
         args: CallArgs,
     ) -> Result<CallOutcome, CallError> {
-        self.call_traced(caller, function, args, None).await
+        self.call_traced(caller, function, args, true, None).await
     }
 
-    /// The same as a part of a trace.
+    /// The same as a part of a trace. Unless it is `confirmed`, the answer does not wait until what the call did is durable.
     ///
     /// # Errors
     /// As [`call`](Self::call).
@@ -161,6 +165,7 @@ impl DatabaseHandle {
         caller: Caller,
         function: &str,
         args: CallArgs,
+        confirmed: bool,
         trace: Option<TraceContext>,
     ) -> Result<CallOutcome, CallError> {
         let shared = &self.shared;
@@ -181,7 +186,7 @@ impl DatabaseHandle {
             trace,
         };
         let call = |waiter| Input::Call(Box::new(call), waiter);
-        let result = shared.ask(Some(permit), true, call).await;
+        let result = shared.ask(Some(permit), confirmed, call).await;
         result.map_err(|_| shared.gone())?
     }
 
@@ -355,8 +360,13 @@ fn read_args(
     log: &ModuleLog,
     now: Timestamp,
 ) -> Result<Vec<u8>, CallError> {
-    let (kind, typespace, params) = match find_reducer(module, rights, function) {
-        Ok((_, reducer)) => ("reducer", &reducer.params_typespace, &reducer.params),
+    let (kind, typespace, params, names) = match find_reducer(module, rights, function) {
+        Ok((_, reducer)) => (
+            "reducer",
+            &reducer.params_typespace,
+            &reducer.params,
+            &reducer.param_names,
+        ),
         Err(refusal) if refusal.reason == RefusalReason::IsLifecycle => {
             return Err(CallError::Lifecycle(refusal.message));
         }
@@ -365,10 +375,16 @@ fn read_args(
             log.refused_call(function, &refusal.log, now);
             let (_, procedure) =
                 find_procedure(module, rights, function).ok_or(CallError::NoSuchFunction)?;
-            ("procedure", &procedure.params_typespace, &procedure.params)
+            (
+                "procedure",
+                &procedure.params_typespace,
+                &procedure.params,
+                &procedure.param_names,
+            )
         }
     };
-    lightcone_types::json::args_from_json(typespace, params, function, text).map_err(|error| {
+    let args = lightcone_types::json::args_from_json(typespace, params, names, function, text);
+    args.map_err(|error| {
         CallError::InvalidArguments(format!("invalid arguments for {kind} {function}: {error}"))
     })
 }

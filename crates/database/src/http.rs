@@ -5,7 +5,7 @@ use lightcone_host::{HttpMethod, HttpRequest};
 use lightcone_types::Encode as _;
 
 use crate::budget::Holder;
-use crate::calls::{CallError, HandlerReply, HandlerRequest};
+use crate::calls::{CallError, HandlerReply, HandlerRequest, HandlerSender};
 use crate::handle::DatabaseHandle;
 use crate::inbox::Input;
 
@@ -30,6 +30,7 @@ impl DatabaseHandle {
         path: String,
         request: HttpRequest,
         body: Bytes,
+        sender: HandlerSender,
         charge: impl Send,
     ) -> Result<(HandlerReply, Option<Holder>), CallError> {
         let head = request.to_vec();
@@ -40,6 +41,7 @@ impl DatabaseHandle {
             path,
             head,
             body,
+            sender,
             timestamp: self.shared.environment().now(),
         };
         let command = |waiter| {

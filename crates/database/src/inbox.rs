@@ -176,6 +176,8 @@ pub(crate) struct Stop {
     pub reason: String,
     /// What is there is wanted again, and soon.
     pub is_opened_again: bool,
+    /// Scheduled procedures that are under way may end first.
+    pub lets_scheduled_end: bool,
     /// Told when the database has ended. The first request decides how it ends; later ones wait here too.
     pub done: Vec<oneshot::Sender<()>>,
 }

@@ -78,7 +78,7 @@ mod views;
 mod writer;
 
 pub use budget::{HeldBytes, HeldMemory, Holder};
-pub use calls::{CallArgs, CallError, CallOutcome, Caller, HandlerReply};
+pub use calls::{CallArgs, CallError, CallOutcome, Caller, HandlerReply, HandlerSender};
 pub use changes::{Changes, Place};
 pub use connection::{Connection, RequestSender};
 pub use courier::{Courier, Outlet};

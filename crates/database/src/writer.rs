@@ -84,7 +84,7 @@ impl Writer {
         self.tend_backfill();
         self.set_alarm();
         let mut inputs = Vec::with_capacity(INPUTS_PER_ROUND_MAX);
-        while self.state.stop.is_none() && !self.state.failed {
+        while !self.is_to_stop() && !self.state.failed {
             let received = self
                 .inbox
                 .blocking_recv_many(&mut inputs, INPUTS_PER_ROUND_MAX);
@@ -173,7 +173,10 @@ impl Writer {
             }
             Input::Stop(stop) => match &mut self.state.stop {
                 Some(first) => first.done.extend(stop.done),
-                first => *first = Some(stop),
+                first => {
+                    *first = Some(stop);
+                    self.drain_schedules();
+                }
             },
             Input::SubscriptionFailed { set, number } => self.drop_subscription(set, number),
             Input::AlarmDue => self.alarm_due(),

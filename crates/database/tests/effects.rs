@@ -233,6 +233,8 @@ async fn is_never_sent_if_the_log_fails(world: World) {
         .expect_err("nothing is durable");
     let text = format!("{failed:?}");
     assert!(text.contains("LC0537"), "{text}");
+    let committed = "transaction committed, but durability could not be confirmed; ";
+    assert!(text.contains(committed), "{text}");
     assert!(world.database.read_only().is_some());
     tokio::time::sleep(A_WHILE).await;
     assert_eq!(world.asked(), 0);
@@ -254,6 +256,23 @@ async fn a_request_whose_time_is_over_before_it_may_leave_is_an_error_that_says_
         .expect_err("it came too late");
     let text = format!("{failed:?}");
     assert!(text.contains("was not durable in time"), "{text}");
+    assert_eq!(world.asked(), 0);
+    stop(world.database.clone()).await;
+}
+
+/// A call does not wait for the disk for ever, and a module that tries again after an error must not hear of one.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_ends_that_waits_too_long_for_the_disk() {
+    let world = World::new(true).await;
+    world.disk.set(Syncs::Wait);
+    let fetch = world.fetch(Some(1), None);
+    world.until_seen(1).await;
+    tokio::time::sleep(Duration::from_millis(5_300)).await;
+    world.disk.set(Syncs::Go);
+    let failed = fetch.await.expect("no panic").expect_err("it has ended");
+    let text = format!("{failed:?}");
+    let late = "durability confirmation timed out; outcome unknown, ";
+    assert!(text.contains(late), "{text}");
     assert_eq!(world.asked(), 0);
     stop(world.database.clone()).await;
 }

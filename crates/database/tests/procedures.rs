@@ -6,11 +6,11 @@ mod common;
 use common::{bundle, caller, module, open, options, Client, OWNER, STRANGER};
 use lightcone_accounts::Counted;
 use lightcone_database::{
-    CallArgs, CallError, DatabaseHandle, DatabaseOptions, HandlerReply, HostKind, HttpHeader,
-    HttpMethod, HttpRequest, HttpVersion, ShutdownReason,
+    CallArgs, CallError, DatabaseHandle, DatabaseOptions, HandlerReply, HandlerSender, HostKind,
+    HttpHeader, HttpMethod, HttpRequest, HttpVersion, JsonRows, ShutdownReason,
 };
 use lightcone_host_js::JsEngineOptions;
-use lightcone_types::Encode;
+use lightcone_types::{Encode, Identity};
 use lightcone_wire::{ClientMessage, ProcedureStatus, ServerMessage};
 
 fn js_options(directory: &std::path::Path) -> DatabaseOptions {
@@ -207,8 +207,12 @@ async fn request(
         version: HttpVersion::Http11,
     };
     let body = body.to_vec().into();
+    let sender = HandlerSender {
+        identity: STRANGER,
+        jwt_payload: r#"{"sub":"s"}"#.into(),
+    };
     let answered = database
-        .http_request(path.to_owned(), request, body, ())
+        .http_request(path.to_owned(), request, body, sender, ())
         .await;
     answered.map(|(reply, _)| reply)
 }
@@ -385,5 +389,51 @@ async fn answers_keep_their_order_and_wait_for_the_disk() {
             assert_eq!(value, expected, "request {request_id} of round {round}");
         }
     }
+    database.shutdown(ShutdownReason::ServerStop).await;
+}
+
+/// To a module of the newest package, handlers have a sender with a token, and internal is what the database calls by itself.
+#[tokio::test(flavor = "multi_thread")]
+async fn callers_as_the_newest_package_sees_them() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let options = options(directory.path());
+    let identity = options.identity;
+    let created = move || DatabaseHandle::create(options, module("latest"), HostKind::Wasm);
+    let created = tokio::task::spawn_blocking(created).await;
+    let database = created.expect("no panic").expect("created");
+
+    let reply = request(&database, HttpMethod::Get, "/who", b"").await;
+    let reply = reply.expect("answered");
+    assert_eq!(reply.body, STRANGER.to_hex());
+    for function in ["called", "called_beside"] {
+        http(&database, function, "[]").await.expect("called");
+    }
+    let query = || async {
+        let text = "SELECT what, sender, is_internal, token FROM callers".to_owned();
+        let rows = database.sql(caller(OWNER), text, true, JsonRows::default());
+        serde_json::from_str::<serde_json::Value>(&rows.await.expect("rows").text())
+    };
+    let mut seen = query().await.expect("JSON");
+    while seen.as_array().expect("rows").len() < 4 {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        seen = query().await.expect("JSON");
+    }
+    let row = |what: &str| {
+        let rows = seen.as_array().expect("rows").iter();
+        let mut rows = rows.filter(|row| row[0] == what);
+        rows.next().expect(what).clone()
+    };
+    let sender = |of: Identity| serde_json::json!([format!("0x{}", of.to_hex())]);
+    for (what, of, is_internal) in [
+        ("handler", STRANGER, false),
+        ("reducer", OWNER, false),
+        ("procedure", OWNER, false),
+        ("schedule", identity, true),
+    ] {
+        assert_eq!(row(what)[1], sender(of), "{what}");
+        assert_eq!(row(what)[2], is_internal, "{what}");
+    }
+    assert_eq!(row("handler")[3], serde_json::json!([0, r#"{"sub":"s"}"#]));
+    assert_eq!(row("schedule")[3], serde_json::json!([1, []]));
     database.shutdown(ShutdownReason::ServerStop).await;
 }

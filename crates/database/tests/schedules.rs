@@ -307,13 +307,8 @@ async fn a_row_has_one_procedure_at_a_time() {
     let database = start(&directory).await;
     set(&database, "set_task", "nap", every(1_000)).await;
     let nap = until(&database, "nap", 1).await;
-    let changed = database.sql(
-        caller(OWNER),
-        "UPDATE tasks SET what = 'other' WHERE what = 'nap'".to_owned(),
-        true,
-        JsonRows::default(),
-    );
-    changed.await.expect("changed");
+    let changed = call(&database, "rename_tasks", json!(["nap", "other"])).await;
+    changed.expect("changed");
     let other = until(&database, "other", 2).await;
     assert_eq!(runs(&database, "nap").await.len(), 1);
     let pause_us = other[0].timestamp_us() - nap[0].timestamp_us();
@@ -455,6 +450,20 @@ async fn schedules_live_through_a_restart() {
     assert_eq!(runs(&database, "init").await.len(), 1);
     assert_eq!(runs(&database, "far").await.len(), 0);
     assert_eq!(waiting(&database, "far").await, 1);
+    database.shutdown(ShutdownReason::ServerStop).await;
+}
+
+/// A database that stops lets a scheduled procedure end whose row is gone already.
+#[tokio::test(flavor = "multi_thread")]
+async fn procedures_under_way_end_before_the_database_does() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let database = start(&directory).await;
+    set(&database, "set_task", "late", once(now_us())).await;
+    until(&database, "late", 1).await;
+    database.shutdown(ShutdownReason::ServerStop).await;
+    let database = open(options(directory.path())).await;
+    assert_eq!(runs(&database, "late end").await.len(), 1);
+    assert_eq!(waiting(&database, "late").await, 0);
     database.shutdown(ShutdownReason::ServerStop).await;
 }
 

@@ -165,7 +165,10 @@ impl<R: Realm> ModuleInstance for JsInstance<R> {
         transactions: &mut dyn Transactions,
         call: &ProcedureCall<'_>,
     ) -> ProcedureOutcome {
-        let target = call.body.map_or(Target::Procedure, Target::HttpHandler);
+        let target = match call.body {
+            None => Target::Procedure,
+            Some(body) => Target::HttpHandler(body, call.sender_jwt),
+        };
         let called = self.run(Lent::Transactions(transactions), &call.call, target, None);
         let message = match called {
             Ok(returned) => match self.result(returned, call.body.is_some()) {

@@ -11,8 +11,11 @@ use crate::trace::Exception;
 pub(crate) enum Target<'a> {
     Reducer,
     Procedure,
-    HttpHandler(&'a [u8]),
-    View { is_anonymous: bool },
+    /// With the body of the request, and the payload of the sender's token.
+    HttpHandler(&'a [u8], &'a str),
+    View {
+        is_anonymous: bool,
+    },
 }
 
 pub(crate) enum HookOutcome {
@@ -105,7 +108,7 @@ fn call_hook<S: Scope>(
             ];
             return Ok(scope.call(&roots.hooks.call_view, &this, &arguments)?);
         }
-        Target::HttpHandler(body) => {
+        Target::HttpHandler(body, sender_jwt) => {
             let Some(hook) = &roots.hooks.call_http_handler else {
                 return Err(type_error(messages::NO_HTTP_HANDLER_HOOK.to_owned()));
             };
@@ -114,6 +117,9 @@ fn call_hook<S: Scope>(
                 scope.int64(call.timestamp.0),
                 scope.uint8_array(call.args)?,
                 scope.uint8_array(body)?,
+                // Each request has a sender of its own, so it is not kept.
+                scope.big_int(&call.sender.to_words())?,
+                scope.uint8_array(sender_jwt.as_bytes())?,
             ];
             return Ok(scope.call(hook, &this, &arguments)?);
         }
@@ -201,7 +207,7 @@ fn returned<S: Scope>(
             }
             Err(type_error(messages::VIEW_RETURNED.to_owned()))
         }
-        Target::HttpHandler(_) => match answered(scope, value)? {
+        Target::HttpHandler(..) => match answered(scope, value)? {
             Some((head, body)) => Ok(HookOutcome::Returned(head, body)),
             None => Err(unexpected(scope, messages::HANDLER_RETURNED, value)),
         },

@@ -11,6 +11,11 @@ const PREINIT_PREFIX: &str = "__preinit__";
 
 const REDUCER_TYPE: &str = "(i32, i64, i64, i64, i64, i64, i64, i64, i32, i32) -> i32";
 
+const HANDLER_TYPE: &str = "(i32, i64, i32, i32, i32, i32) -> i32";
+/// Since 2.14, with the sender and its token.
+const HANDLER_WITH_SENDER_TYPE: &str =
+    "(i32, i64, i64, i64, i64, i32, i64, i32, i32, i32, i32) -> i32";
+
 /// Exports with a fixed type, and whether they are required.
 const EXPORTS: &[(&str, &str, bool)] = &[
     ("__describe_module__", "(i32) -> ()", true),
@@ -24,11 +29,6 @@ const EXPORTS: &[(&str, &str, bool)] = &[
         false,
     ),
     ("__call_view_anon__", "(i32, i32, i32) -> i32", false),
-    (
-        "__call_http_handler__",
-        "(i32, i64, i32, i32, i32, i32) -> i32",
-        false,
-    ),
 ];
 
 /// The functions of the load phase.
@@ -70,6 +70,24 @@ pub(crate) fn abi_version<'a>(
     Ok(())
 }
 
+/// Names the functions of a newer version, at most 8 of them, as the version alone does not tell what uses it.
+#[cold]
+pub(crate) fn naming_imports(error: HostError, module: &Module) -> HostError {
+    let HostError::UnsupportedAbi { major, minor, .. } = error else {
+        return error;
+    };
+    let newest = format!("{IMPORT_PREFIX}{major}.{minor}");
+    let imports = module.imports();
+    let imports = imports.filter(|import| import.module() == newest).take(8);
+    let imports: Vec<_> = imports
+        .map(|import| format!("`{newest}::{}`", import.name()))
+        .collect();
+    HostError::MissingImports {
+        abi: Box::new(error),
+        imports: imports.join(", "),
+    }
+}
+
 pub(crate) fn function_import_modules(module: &Module) -> impl Iterator<Item = &str> {
     let imports = module.imports();
     let functions = imports.filter(|import| matches!(import.ty(), ExternType::Func(_)));
@@ -95,6 +113,10 @@ pub(crate) fn exports(module: &Module) -> Result<LoadSteps, HostError> {
             None => {}
             Some(found) => has_type(name, &found, expected)?,
         }
+    }
+    if let Some(found) = module.get_export("__call_http_handler__") {
+        has_type("__call_http_handler__", &found, HANDLER_TYPE)
+            .or_else(|_| has_type("__call_http_handler__", &found, HANDLER_WITH_SENDER_TYPE))?;
     }
     let mut preinits = Vec::new();
     for export in module

@@ -141,7 +141,8 @@ impl ModuleEngine for WasmEngine {
         check_stack(self.stack_bytes_max, &options.limits)?;
         let module = on_own_stack(self.stack_bytes_max, || {
             let module = self.code(program)?;
-            check::abi_version(check::function_import_modules(&module))?;
+            check::abi_version(check::function_import_modules(&module))
+                .map_err(|error| check::naming_imports(error, &module))?;
             let link = |linker: &Linker<State>| {
                 let linked = linker.instantiate_pre(&module);
                 linked.map_err(|error| HostError::Link(error.root_cause().to_string()))

@@ -24,8 +24,24 @@ pub(crate) type ViewFunction = TypedFunc<(u32, u64, u64, u64, u64, u32, u32), i3
 /// id, args, sink for the rows.
 pub(crate) type AnonymousViewFunction = TypedFunc<(u32, u32, u32), i32>;
 
-/// id, timestamp, request, its body, sink for the response, sink for its body.
-type HandlerFunction = TypedFunc<(u32, i64, u32, u32, u32, u32), i32>;
+/// The function for HTTP handlers, by the type of its export.
+enum HandlerFunction {
+    /// id, timestamp, request, its body, sink for the response, sink for its body.
+    Plain(TypedFunc<(u32, i64, u32, u32, u32, u32), i32>),
+    /// Since 2.14 with the sender and a source of the payload of its token behind the id.
+    WithSender(TypedFunc<(u32, u64, u64, u64, u64, u32, i64, u32, u32, u32, u32), i32>),
+}
+
+impl HandlerFunction {
+    fn of(store: &mut Store<State>, instance: &Instance) -> Option<HandlerFunction> {
+        let plain = instance.get_typed_func(&mut *store, CALL_HTTP_HANDLER);
+        let with_sender = || instance.get_typed_func(store, CALL_HTTP_HANDLER).ok();
+        match plain {
+            Ok(function) => Some(HandlerFunction::Plain(function)),
+            Err(_) => with_sender().map(HandlerFunction::WithSender),
+        }
+    }
+}
 
 /// The parameters of `__call_reducer__` and `__call_procedure__` (§11.2).
 #[inline]
@@ -63,7 +79,7 @@ impl ProcedureExports {
     pub(crate) fn of(store: &mut Store<State>, instance: &Instance) -> ProcedureExports {
         ProcedureExports {
             procedure: instance.get_typed_func(&mut *store, CALL_PROCEDURE).ok(),
-            http_handler: instance.get_typed_func(store, CALL_HTTP_HANDLER).ok(),
+            http_handler: HandlerFunction::of(store, instance),
         }
     }
 
@@ -77,7 +93,8 @@ impl ProcedureExports {
         match call.body {
             None => self.call_procedure(store, &call.call, handles, waits).await,
             Some(body) => {
-                self.call_handler(store, (&call.call, body), handles, waits)
+                let input = (body, call.sender_jwt);
+                self.call_handler(store, &call.call, input, handles, waits)
                     .await
             }
         }
@@ -104,7 +121,8 @@ impl ProcedureExports {
     async fn call_handler(
         &self,
         store: &mut Store<State>,
-        (call, body): (&ReducerCall<'_>, &[u8]),
+        call: &ReducerCall<'_>,
+        (body, sender_jwt): (&[u8], &str),
         handles: CallHandles,
         waits: Waits,
     ) -> wasmtime::Result<Called> {
@@ -115,9 +133,20 @@ impl ProcedureExports {
         let env = &mut store.data_mut().env;
         let body = env.open_source(body).map_err(end_call)?;
         let body_sink = env.open_sink();
-        let timestamp = call.timestamp.0;
-        let params = (call.id, timestamp, request, body, head_sink, body_sink);
-        let code = waits.call(function, &mut *store, params).await?;
+        let (id, timestamp) = (call.id, call.timestamp.0);
+        let code = match function {
+            HandlerFunction::Plain(function) => {
+                let params = (id, timestamp, request, body, head_sink, body_sink);
+                waits.call(function, &mut *store, params).await?
+            }
+            HandlerFunction::WithSender(function) => {
+                let jwt = env.open_source(sender_jwt.as_bytes()).map_err(end_call)?;
+                let [a, b, c, d] = call.sender.to_words();
+                #[rustfmt::skip]
+                let params = (id, a, b, c, d, jwt, timestamp, request, body, head_sink, body_sink);
+                waits.call(function, &mut *store, params).await?
+            }
+        };
         let env = &mut store.data_mut().env;
         let response = HandlerResponse {
             head: env.take_sink(head_sink).map_err(end_call)?,

@@ -370,6 +370,27 @@ fn http_handlers_get_two_sources_and_two_sinks() {
     ));
 }
 
+/// Since 2.14: the sender and its token come behind the id.
+#[test]
+fn http_handlers_of_the_newer_type_get_their_sender() {
+    let handler = HANDLER
+        .replace(
+            "(param $time i64)",
+            "(param $s0 i64) (param $s1 i64) (param $s2 i64) (param $s3 i64) (param $jwt i32) (param $time i64)",
+        )
+        .replace("(local.get $request) (local.get $body_sink)", "(local.get $jwt) (local.get $body_sink)")
+        .replace("(if (i64.ne", "(if (i64.ne (local.get $s3) (i64.const 0)) (then unreachable)) (if (i64.ne");
+    let mut running = Running::start(&reducer(&handler, "(i32.const 0)"));
+    let response = HandlerResponse {
+        head: Counted::constant(b"body".to_vec()),
+        body: Counted::constant(br#"{"sub":"s"}"#.to_vec()),
+    };
+    assert_eq!(
+        running.ask(0, b"request", b"body"),
+        ProcedureOutcome::Returned(response)
+    );
+}
+
 #[test]
 fn a_module_without_the_export_says_so() {
     let mut running = Running::start(&reducer(BYTES, "(i32.const 0)"));

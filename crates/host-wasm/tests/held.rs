@@ -119,6 +119,7 @@ impl Held {
                 args: &[],
             },
             body: None,
+            sender_jwt: "",
         };
         let mut running = instance.0.call(Box::new(Asleep(Vec::new())), &call);
         let outcome = ready(&mut running);
@@ -243,6 +244,7 @@ fn instances_take_no_more_mappings_than_they_count() {
             args: &[],
         },
         body: None,
+        sender_jwt: "",
     };
     let sleeping: Vec<_> = instances
         .iter_mut()

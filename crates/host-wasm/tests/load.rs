@@ -51,7 +51,7 @@ fn abi_versions_are_checked_before_linking() {
     };
     assert_eq!(
         with_import("spacetime_10.6"),
-        "abi version 10.6 is not supported (host implements 10.5)"
+        "abi version 10.6 is not supported (host implements 10.5); missing: `spacetime_10.6::no_such_function`"
     );
     assert_eq!(
         with_import("spacetime_x"),

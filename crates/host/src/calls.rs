@@ -43,10 +43,12 @@ pub enum ReducerOutcome {
 
 #[derive(Clone, Copy, Debug)]
 pub struct ProcedureCall<'a> {
-    /// The arguments of a handler are the BSATN of its request (spec 03 §13.1), and it has no sender or connection.
+    /// The arguments of a handler are the BSATN of its request (spec 03 §13.1); its sender was made up for the request.
     pub call: ReducerCall<'a>,
     /// The body of a handler's request; `None` for procedures.
     pub body: Option<&'a [u8]>,
+    /// The payload of the token of a handler's sender (spec 03 §11.6); empty for procedures.
+    pub sender_jwt: &'a str,
 }
 
 /// How a procedure or an HTTP handler ended (spec 03 §11.5, §11.6).

@@ -157,6 +157,12 @@ pub enum HostError {
         host_major: u16,
         host_minor: u16,
     },
+    /// A version that the host does not implement, and which of its functions the module imports.
+    #[error("{abi}; missing: {imports}")]
+    MissingImports {
+        abi: Box<HostError>,
+        imports: String,
+    },
     /// An import that the host does not have, or has with another type. The text is the engine's.
     #[error("{0}")]
     Link(String),

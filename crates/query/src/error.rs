@@ -125,6 +125,8 @@ pub enum SqlError {
         table: String,
         columns: usize,
     },
+    #[error("SQL writes to scheduled tables are not supported")]
+    DmlOnScheduledTable,
     #[error("`{0}` is a view; DML on views is not supported")]
     DmlOnView(String),
     #[error("{0} is not a valid system variable")]

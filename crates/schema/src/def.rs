@@ -52,8 +52,10 @@ pub struct ModuleDef {
 /// The root module or one submodule, with names as they are inside it.
 #[derive(Clone, Debug, Default)]
 pub struct ModuleLevel {
-    /// Empty for the root.
+    /// Canonical; empty for the root.
     pub namespace: String,
+    /// As the module that it is mounted in has it in its code.
+    pub source_namespace: String,
     pub policy: CaseConversionPolicy,
     /// Names converted.
     pub typespace: Arc<Typespace>,
@@ -208,6 +210,8 @@ pub struct ReducerDef {
     pub source_name: String,
     /// As sent by the module: parameter names are not converted.
     pub params: ProductType,
+    /// The canonical names of the parameters.
+    pub param_names: Vec<String>,
     /// The typespace of the module level that owns the reducer.
     pub params_typespace: Arc<Typespace>,
     pub lifecycle: Option<Lifecycle>,
@@ -227,6 +231,12 @@ impl ReducerDef {
         ReducerDef {
             source_name: name.clone(),
             name,
+            param_names: {
+                let names = params.elements.iter().map(|param| param.name());
+                names
+                    .map(|name| name.unwrap_or_default().to_owned())
+                    .collect()
+            },
             params,
             params_typespace,
             lifecycle: None,
@@ -250,6 +260,8 @@ pub struct ProcedureDef {
     pub source_name: String,
     /// As sent by the module.
     pub params: ProductType,
+    /// The canonical names of the parameters.
+    pub param_names: Vec<String>,
     pub params_typespace: Arc<Typespace>,
     pub return_type: AlgebraicType,
     pub visibility: Visibility,

@@ -1,6 +1,6 @@
 //! The raw definition for the schema endpoint, built from the validated one (02 §15).
 
-use lightcone_types::{AlgebraicType, ColId};
+use lightcone_types::{AlgebraicType, ColId, ProductType};
 
 use crate::def::*;
 use crate::raw::*;
@@ -8,8 +8,8 @@ use crate::table::TableKind;
 use crate::validate::NameRules;
 
 impl ModuleDef {
-    /// The definition in its version 10 form. It validates again to the same names wherever the
-    /// form can express them; what it cannot are explicit index names.
+    /// The definition in its version 10 form, all names canonical: it validates again to the same ones, but for explicit names of
+    /// indexes.
     pub fn to_raw_v10(&self) -> RawModuleDefV10 {
         level_v10(&self.root)
     }
@@ -34,19 +34,30 @@ fn level_v10(level: &ModuleLevel) -> RawModuleDefV10 {
     let explicit = explicit_names(level);
     let names = ShownNames {
         level,
-        readers_rules: NameRules::new(level.policy, explicit.clone(), false),
+        // Names are converted already.
+        readers_rules: NameRules::new(CaseConversionPolicy::None, explicit.clone(), false),
+        params: NameRules::new(level.policy, ExplicitNames::default(), false),
     };
-    let mut sections = vec![S::Typespace((*level.typespace).clone())];
+    let mut sections = vec![
+        S::CaseConversionPolicy(CaseConversionPolicy::None),
+        S::Typespace((*level.typespace).clone()),
+    ];
     add(&mut sections, level.types.iter().map(type_v10), S::Types);
     add(&mut sections, level.tables.iter().map(table_v10), S::Tables);
     add(
         &mut sections,
-        level.shown_reducers().map(reducer_v10),
+        level.shown_reducers().map(|of| RawReducerDefV10 {
+            params: names.params(&of.params),
+            ..reducer_v10(of)
+        }),
         S::Reducers,
     );
     add(
         &mut sections,
-        level.procedures.iter().map(procedure_v10),
+        level.procedures.iter().map(|of| RawProcedureDefV10 {
+            params: names.params(&of.params),
+            ..procedure_v10(of)
+        }),
         S::Procedures,
     );
     let handlers = level.http_handlers.iter();
@@ -60,7 +71,11 @@ fn level_v10(level: &ModuleLevel) -> RawModuleDefV10 {
         routes.map(|route| names.http_route(route)),
         S::HttpRoutes,
     );
-    add(&mut sections, level.views.iter().map(view_v10), S::Views);
+    let views = level.views.iter().map(|of| RawViewDefV10 {
+        params: names.params(&of.params),
+        ..view_v10(of)
+    });
+    add(&mut sections, views, S::Views);
     let keys = level.views.iter().filter_map(view_primary_key_v10);
     add(&mut sections, keys, S::ViewPrimaryKeys);
     let schedules = level.tables.iter();
@@ -74,17 +89,12 @@ fn level_v10(level: &ModuleLevel) -> RawModuleDefV10 {
         row_level_security(level),
         S::RowLevelSecurity,
     );
-    // The reference leaves the policy out, so readers may convert names wrongly. An unusual policy is therefore shown; the usual
-    // one is the readers' default.
-    if level.policy != CaseConversionPolicy::SnakeCase {
-        sections.push(S::CaseConversionPolicy(level.policy));
-    }
-    sections.push(S::ExplicitNames(explicit));
     let submodules = level.submodules.iter().map(|level| RawSubmoduleV10 {
-        namespace: level.namespace.clone(),
+        namespace: level.source_namespace.clone(),
         module: level_v10(level),
     });
     add(&mut sections, submodules, S::Submodules);
+    sections.push(S::ExplicitNames(explicit));
     RawModuleDefV10 { sections }
 }
 
@@ -154,6 +164,8 @@ struct ShownNames<'a> {
     level: &'a ModuleLevel,
     /// The rules by which readers derive canonical names.
     readers_rules: NameRules,
+    /// Those of parameters, which have no explicit names.
+    params: NameRules,
 }
 
 impl ShownNames<'_> {
@@ -171,18 +183,17 @@ impl ShownNames<'_> {
         surviving(&table.name, |name| self.readers_rules.table(name), source)
     }
 
-    fn http_handler(&self, handler: &HttpHandlerDef) -> String {
-        // A handler's canonical name is not shown, so its reader makes it from the source name.
-        let read_back = self.readers_rules.function(&handler.source_name);
-        match self.readers_rules.function(&handler.name) == read_back {
-            true => handler.name.clone(),
-            false => handler.source_name.clone(),
+    fn params(&self, params: &ProductType) -> ProductType {
+        let mut params = params.clone();
+        for param in &mut params.elements {
+            param.name = param.name().map(|name| self.params.parameter(name).into());
         }
+        params
     }
 
     fn http_route(&self, route: &HttpRouteDef) -> RawHttpRouteDefV10 {
         RawHttpRouteDefV10 {
-            handler_function: self.http_handler(&self.level.http_handlers[route.handler]),
+            handler_function: self.level.http_handlers[route.handler].source_name.clone(),
             method: route.method.clone(),
             path: route.path.clone(),
         }
@@ -235,11 +246,16 @@ fn explicit_names(level: &ModuleLevel) -> ExplicitNames {
     let procedures = procedures.map(|of| mapping(&of.source_name, &of.name));
     let views = level.views.iter();
     let views = views.map(|view| mapping(&view.source_name, &view.name));
-    let functions = reducers.chain(procedures).chain(views);
+    let handlers = level.http_handlers.iter();
+    let handlers = handlers.map(|handler| mapping(&handler.source_name, &handler.name));
+    let functions = reducers.chain(procedures).chain(handlers).chain(views);
+    let namespaces = level.submodules.iter();
+    let namespaces = namespaces.map(|below| mapping(&below.source_namespace, &below.namespace));
     let tables = tables.map(ExplicitNameEntry::Table);
     ExplicitNames {
         entries: tables
             .chain(functions.map(ExplicitNameEntry::Function))
+            .chain(namespaces.map(ExplicitNameEntry::Namespace))
             .collect(),
     }
 }

@@ -138,17 +138,12 @@ pub enum ValidationError {
     },
     #[error("table `{table}` column `{column}` has more than one auto-increment sequence")]
     OneAutoInc { table: String, column: String },
-    #[error("sequence `{sequence}` has an invalid range: min_value {min_value:?}, start {start:?}, max_value {max_value:?}")]
-    InvalidSequenceRange {
+    #[error("sequence definition `{sequence}` specifies unsupported option `{option}` with value {value}, should be {supported} [LC0204]")]
+    UnsupportedSequenceOption {
         sequence: String,
-        start: Option<i128>,
-        min_value: Option<i128>,
-        max_value: Option<i128>,
-    },
-    #[error("sequence `{sequence}` cannot issue values: {reason} [LC0204]")]
-    UnusableSequence {
-        sequence: String,
-        reason: &'static str,
+        option: &'static str,
+        value: i128,
+        supported: &'static str,
     },
     #[error("default value of column `{column}` of table `{table}` is malformed: {reason}")]
     ColumnDefaultValueMalformed {
@@ -183,6 +178,8 @@ pub enum ValidationError {
         "scheduled table `{table}` needs a ScheduleAt column for its times and a u64 primary key"
     )]
     ScheduledIncorrectColumns { table: String },
+    #[error("scheduled table `{table}` cannot be an event table, whose rows are not kept")]
+    ScheduledEventTable { table: String },
     #[error("function `{function}`, scheduled by table `{table}`, not found")]
     MissingScheduledFunction { table: String, function: String },
     #[error("function `{function}`, scheduled by table `{table}`, must take exactly one argument: a row of that table")]
@@ -225,6 +222,8 @@ pub enum ValidationError {
 
     #[error("namespace of {bytes} bytes is longer than the limit of {NAMESPACE_BYTES_MAX} bytes")]
     NamespaceTooLong { bytes: usize },
+    #[error("naming conflict between {kind} `{name}` and submodule namespace `{name}`; rename one of them")]
+    NamespaceConflict { kind: &'static str, name: String },
     #[error("section {section} occurs more than once [LC0211]")]
     RepeatedSection { section: &'static str },
     #[error("the definition is too large: {what} exceed the limit of {limit}; make the module smaller [LC0207]")]

@@ -1,4 +1,4 @@
-//! Sequences: effective parameters, and which of them can issue values (02 §8.6, §12).
+//! Sequences: effective parameters, and which of them a module may choose (02 §8.6, §12).
 
 use crate::def::SequenceDef;
 use crate::error::{clip, ValidationError};
@@ -14,35 +14,24 @@ impl SequenceDef {
     }
 }
 
-/// Refuses a range that is wrong as declared, or one in which no value can be issued.
-pub(crate) fn check_usable(sequence: &SequenceDef) -> Result<(), ValidationError> {
-    let ordered = |low: Option<i128>, high: Option<i128>| match (low, high) {
-        (Some(low), Some(high)) => low <= high,
-        _ => true,
-    };
-    let (start, min, max) = (sequence.start, sequence.min_value, sequence.max_value);
-    if !(ordered(min, start) && ordered(start, max) && ordered(min, max)) {
-        return Err(ValidationError::InvalidSequenceRange {
-            sequence: clip(&sequence.name),
-            start,
-            min_value: min,
-            max_value: max,
-        });
+/// Since 2.12 modules choose no parameters: all sequences count from 1 by 1.
+pub(crate) fn check_options(sequence: &SequenceDef) -> Result<(), ValidationError> {
+    let increment = Some(sequence.increment).filter(|increment| *increment != 1);
+    let options = [
+        ("start", sequence.start, "none"),
+        ("min_value", sequence.min_value, "none"),
+        ("max_value", sequence.max_value, "none"),
+        ("increment", increment, "1"),
+    ];
+    for (option, value, supported) in options {
+        if let Some(value) = value {
+            return Err(ValidationError::UnsupportedSequenceOption {
+                sequence: clip(&sequence.name),
+                option,
+                value,
+                supported,
+            });
+        }
     }
-    let (start, min, max) = sequence.effective();
-    let reason = if sequence.increment == 0 {
-        "its increment is 0; use another increment"
-    } else if max <= min {
-        "its maximum is not above its minimum (minimum 1 where none is given); widen the range"
-    } else if start < min || start > max {
-        "its start is outside its range (start 1, minimum 1 where none is given); give a start and a minimum"
-    } else if sequence.increment.unsigned_abs() >= max.abs_diff(min) {
-        "its increment is as large as its range; use a smaller increment or a wider range"
-    } else {
-        return Ok(());
-    };
-    Err(ValidationError::UnusableSequence {
-        sequence: clip(&sequence.name),
-        reason,
-    })
+    Ok(())
 }

@@ -147,6 +147,10 @@ fn schedules() {
         E::IncorrectScheduledFunctionParams { .. }
     );
     refused!(
+        with(|b, _| b.tables[0].is_event = true),
+        E::ScheduledEventTable { .. }
+    );
+    refused!(
         with(|b, _| b.tables[0].primary_key.clear()),
         E::ScheduledIncorrectColumns { .. }
     );
@@ -315,14 +319,36 @@ fn submodules() {
     root.reducers = vec![reducer("z", ProductType::default())];
     let def = root.valid();
     let tables: Vec<&str> = def.tables.iter().map(|t| t.name.as_str()).collect();
-    assert_eq!(tables, ["b.c.my_item", "libA.my_item"]);
+    assert_eq!(tables, ["b.c.my_item", "lib_a.my_item"]);
     assert_eq!(def.tables[0].source_name, "b.c.myItem");
+    // Module code goes by the names that it has given.
+    assert_eq!(def.tables[1].source_name, "libA.myItem");
     let reducers: Vec<&str> = def.reducers.iter().map(|r| r.name.as_str()).collect();
-    assert_eq!(reducers, ["z", "libA.do_it", "b.c.do_it"]);
-    refused!(
-        with(vec![("a", library()), ("a", library())]),
-        E::DuplicateName { .. }
-    );
+    assert_eq!(reducers, ["z", "lib_a.do_it", "b.c.do_it"]);
+    let again = ModuleDef::validate(RawModuleDef::V10(def.to_raw_v10())).unwrap();
+    common::assert_same_schema(&def, &again);
+    for pair in [["a", "a"], ["libA", "lib_a"]] {
+        let both = pair.map(|name| (name, library())).to_vec();
+        refused!(with(both), E::DuplicateName { .. });
+    }
+    let mut chosen = with(vec![("libA", library())]);
+    chosen.rest.push(S::ExplicitNames(ExplicitNames {
+        entries: vec![ExplicitNameEntry::Namespace(NameMapping {
+            source_name: "libA".into(),
+            canonical_name: "Books".into(),
+        })],
+    }));
+    assert_eq!(chosen.valid().tables[0].name, "Books.my_item");
+    // The policy is the parent's.
+    let mut verbatim = with(vec![("libA", library())]);
+    let none = CaseConversionPolicy::None;
+    verbatim.rest.push(S::CaseConversionPolicy(none));
+    assert_eq!(verbatim.valid().tables[0].name, "libA.my_item");
+    let mut conflict = with(vec![("doIt", library())]);
+    conflict.reducers = vec![reducer("doIt", ProductType::default())];
+    let refusal = texts(conflict).concat();
+    let text = "naming conflict between reducer `doIt` and submodule namespace `doIt`; ";
+    assert!(refusal.contains(text), "{refusal}");
     refused!(with(vec![("a.b", library())]), E::Identifier(_));
     refused!(
         with(vec![(&"a".repeat(64), library())]),

@@ -191,7 +191,8 @@ fn types_in_json() {
 fn args(text: &str) -> Result<Vec<u8>, String> {
     let params = ProductType::new([("id", T::reference(0)), ("userName", T::String)]);
     let typespace = Typespace::new(vec![T::U32]);
-    args_from_json(&typespace, &params, "add", text).map_err(|e| e.to_string())
+    let canonical = ["id", "user_name"].map(str::to_owned);
+    args_from_json(&typespace, &params, &canonical, "add", text).map_err(|e| e.to_string())
 }
 
 #[test]
@@ -200,7 +201,8 @@ fn arguments() {
         .chain("x".to_owned().to_vec())
         .collect::<Vec<u8>>();
     assert_eq!(args(r#"[5,"x"]"#), Ok(expected.clone()));
-    assert_eq!(args(r#" {"userName":"x","id":5} "#), Ok(expected));
+    assert_eq!(args(r#" {"userName":"x","id":5} "#), Ok(expected.clone()));
+    assert_eq!(args(r#" {"user_name":"x","id":5} "#), Ok(expected));
     for (text, message) in [
         (
             "[5]",
@@ -219,8 +221,12 @@ fn arguments() {
             "duplicate reducer argument `id` at line 1 column 14",
         ),
         (
-            "{\"id\":5,\n\"user_name\":\"x\"}",
-            "unknown reducer argument `user_name`, expected `id` or `userName` at line 2 column 15",
+            r#"{"id":5,"user_name":"x","userName":"x"}"#,
+            "duplicate reducer argument `userName` at line 1 column 35",
+        ),
+        (
+            "{\"id\":5,\n\"username\":\"x\"}",
+            "unknown reducer argument `username`, expected `id` or `userName` at line 2 column 14",
         ),
         ("", "EOF while parsing a value at line 1 column 0"),
         ("[5,\"x\"] 1", "trailing characters at line 1 column 9"),
@@ -229,14 +235,14 @@ fn arguments() {
     }
     let none = ProductType::unit();
     assert_eq!(
-        args_from_json(Typespace::EMPTY, &none, "f", "[]").unwrap(),
+        args_from_json(Typespace::EMPTY, &none, &[], "f", "[]").unwrap(),
         Vec::<u8>::new()
     );
     assert_eq!(
-        args_from_json(Typespace::EMPTY, &none, "f", "{}").unwrap(),
+        args_from_json(Typespace::EMPTY, &none, &[], "f", "{}").unwrap(),
         Vec::<u8>::new()
     );
-    assert!(args_from_json(Typespace::EMPTY, &none, "f", "null").is_err());
+    assert!(args_from_json(Typespace::EMPTY, &none, &[], "f", "null").is_err());
 }
 
 #[test]

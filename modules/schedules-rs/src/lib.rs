@@ -135,6 +135,19 @@ pub fn run_task(ctx: &mut ProcedureContext, task: Task) -> u64 {
     if task.what == "nap" {
         ctx.sleep_until(now + TimeDuration::from_micros(300_000));
     }
+    if task.what == "late" {
+        ctx.sleep_until(now + TimeDuration::from_micros(300_000));
+        ctx.with_tx(|tx| {
+            tx.db.runs().insert(Run {
+                id: 0,
+                what: "late end".into(),
+                timer: task.scheduled_id,
+                timestamp: now,
+                called_properly,
+                row_there: false,
+            });
+        });
+    }
     task.scheduled_id
 }
 
@@ -196,6 +209,17 @@ pub fn delete_timers(ctx: &ReducerContext, what: String) {
     let found: Vec<Timer> = timers.iter().filter(|timer| timer.what == what).collect();
     for timer in found {
         timers.id().delete(timer.id);
+    }
+}
+
+/// Has the rows of procedures that are to do `what` do something else at the same times.
+#[reducer]
+pub fn rename_tasks(ctx: &ReducerContext, what: String, to: String) {
+    let tasks = ctx.db.tasks();
+    let found: Vec<Task> = tasks.iter().filter(|task| task.what == what).collect();
+    for task in found {
+        let what = to.clone();
+        tasks.scheduled_id().update(Task { what, ..task });
     }
 }
 

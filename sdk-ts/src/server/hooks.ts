@@ -172,9 +172,12 @@ class Hooks {
     timestamp: bigint,
     request: Uint8Array,
     body: Uint8Array,
+    // Older hosts have none.
+    sender?: bigint,
   ): [Uint8Array, Uint8Array] {
     const handler = this.#registry.handlers[id]!;
-    const ctx = new ProcedureCtxImpl(this.#root, NO_ONE, new Timestamp(timestamp), null);
+    const caller = sender === undefined ? NO_ONE : new Identity(sender);
+    const ctx = new ProcedureCtxImpl(this.#root, caller, new Timestamp(timestamp), null);
     return writeResponse(__spacetimedb_end_short_backtrace(handler, ctx, readRequest(request, body)));
   }
 }

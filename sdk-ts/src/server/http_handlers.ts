@@ -21,6 +21,8 @@ type HandlerContexts<Submodules> = {
 
 /** The context of a handler. It reaches the tables by `withTx`. */
 export interface HandlerContext<S extends AnySchema = AnySchema> {
+  /** Made up by the server for each request. */
+  readonly sender: Identity;
   readonly timestamp: Timestamp;
   readonly http: HttpClient;
   /** The identity of the database. */

@@ -149,6 +149,48 @@ fn metadata(module: &Path, features: Option<&str>) -> Option<Value> {
     serde_json::from_slice(&output.stdout).ok()
 }
 
+/// What to do about crates that ask for a newer compiler than there is, if there are any. Cargo refuses them before it compiles.
+pub fn newer_than_compiler(module: &Path, features: Option<&str>) -> Option<String> {
+    let mut command = Command::new(program("RUSTC", "rustc"));
+    let output = command
+        .arg("--version")
+        .stdin(Stdio::null())
+        .output()
+        .ok()?;
+    let compiler = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    newer_than(&compiler, &metadata(module, features)?)
+}
+
+fn newer_than(compiler: &str, metadata: &Value) -> Option<String> {
+    let has = rust_version(compiler.split_whitespace().nth(1)?)?;
+    let packages = metadata["packages"].as_array()?.iter();
+    let mut newer: Vec<_> = packages
+        .filter_map(|package| {
+            let wants = package["rust_version"].as_str()?;
+            let shown = format!(
+                "{} {}",
+                package["name"].as_str()?,
+                package["version"].as_str()?
+            );
+            (rust_version(wants)? > has).then_some((rust_version(wants)?, shown))
+        })
+        .collect();
+    newer.sort();
+    let ((major, minor), package) = newer.last()?;
+    Some(format!(
+        "{package} asks for Rust {major}.{minor}, and this is {compiler}. Update the compiler (`rustup update`), use an older release of \
+         the crate (`cargo update -p NAME --precise VERSION`; spacetimedb 2.10.1 builds from Rust 1.93 on), or try it as it is: \
+         `spacetime build --ignore-rust-version`, `spacetime publish --build-options=--ignore-rust-version`"
+    ))
+}
+
+/// The first two numbers of a version of Rust.
+fn rust_version(text: &str) -> Option<(u32, u32)> {
+    let mut numbers = text.split(['.', '-']);
+    let mut number = || numbers.next()?.parse().ok();
+    Some((number()?, number()?))
+}
+
 /// For each direct dependency that leads to a package of this name, the shortest way to it.
 fn chains(metadata: &Value, name: &str) -> Vec<Vec<Package>> {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
@@ -318,6 +360,21 @@ mod tests {
                 version: version.into(),
             };
             assert_eq!(entry(&package), want);
+        }
+    }
+
+    #[test]
+    fn crates_that_ask_for_a_newer_compiler_are_named() {
+        let package = |name: &str, version: &str, wants: Value| json!({"name": name, "version": version, "rust_version": wants});
+        let found = json!({"packages": [
+            package("spacetimedb", "2.14.0", json!("1.97.0")), package("log", "0.4.27", json!("1.60")),
+            package("odd", "1.0.0", Value::Null), package("spacetimedb-sats", "2.14.0", json!("1.96")),
+        ]});
+        let text = newer_than("rustc 1.95.0 (59807616e 2026-04-14)", &found).expect("two are");
+        let starts = "spacetimedb 2.14.0 asks for Rust 1.97, and this is rustc 1.95.0 (";
+        assert!(text.starts_with(starts), "{text}");
+        for compiler in ["rustc 1.97.0-nightly (a)", "rustc 2.0.1", "odd", ""] {
+            assert_eq!(newer_than(compiler, &found), None, "{compiler}");
         }
     }
 }

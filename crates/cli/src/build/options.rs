@@ -24,6 +24,9 @@ pub struct Options {
     /// Rust only: features to enable
     #[arg(long, hide = true, value_name = "LIST")]
     pub features: Option<String>,
+    /// Rust only: build also with a compiler that is older than a crate says it needs
+    #[arg(long)]
+    pub ignore_rust_version: bool,
 }
 
 impl Options {

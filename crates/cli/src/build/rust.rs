@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, IsTerminal as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::dependencies::{Absent, Failure};
+use super::dependencies::{newer_than_compiler, Absent, Failure};
 use super::options::{Built, HostType, Options};
 use super::rust_toolchain::{ensure_target, program, TARGET};
 use super::wasm;
@@ -76,6 +76,9 @@ fn cargo_build(directory: &Path, options: &Options) -> Result<PathBuf> {
     if let Some(features) = &options.features {
         command.arg(format!("--features={features}"));
     }
+    if options.ignore_rust_version {
+        command.arg("--ignore-rust-version");
+    }
     let shown = cargo.display();
     let cannot_run = |e: std::io::Error| {
         let text = format!("cannot run {shown}. https://rustup.rs tells how to install Rust");
@@ -96,9 +99,13 @@ fn cargo_build(directory: &Path, options: &Options) -> Result<PathBuf> {
     }
     let status = child.wait().map_err(cannot_run)?;
     if !status.success() {
-        let why = match Absent::of_failures(&failures) {
-            Some(absent) => absent.explain(directory, options.features.as_deref()),
-            None => "cargo could not build the module; its messages are above".to_owned(),
+        let features = options.features.as_deref();
+        let compiled_nothing = failures.is_empty() && !options.ignore_rust_version;
+        let newer = compiled_nothing.then(|| newer_than_compiler(directory, features));
+        let why = match (Absent::of_failures(&failures), newer.flatten()) {
+            (Some(absent), _) => absent.explain(directory, features),
+            (None, Some(newer)) => newer,
+            (None, None) => "cargo could not build the module; its messages are above".to_owned(),
         };
         return Err(Error::coded("LC0613", why));
     }

@@ -8,8 +8,7 @@ use lightcone_host::{ProcedureCall, ProcedureOutcome, ProcedureResult, ReducerCa
 use lightcone_types::{ConnectionId, Identity, Timestamp};
 
 use super::Control;
-use crate::calls::{CallError, CallOutcome, HandlerAnswer};
-use crate::metrics::FunctionKind;
+use crate::calls::{CallError, CallOutcome, HandlerAnswer, HandlerSender};
 use crate::module::{Function, Module};
 use crate::peer::{ClientId, ConnectionNumber};
 use crate::replies::Waiter;
@@ -45,8 +44,8 @@ pub(crate) struct Job {
     pub origin: Origin,
     /// For a handler the request.
     pub args: Vec<u8>,
-    /// The body of a handler's request.
-    pub body: Bytes,
+    /// Of a handler's request. `origin` has no client then: as callers, all requests are one.
+    pub handled: Option<(Bytes, HandlerSender)>,
     pub reply_to: ReplyTo,
 }
 
@@ -90,28 +89,31 @@ pub(crate) struct Ended {
 impl Job {
     /// What it holds of its caller's while it is under way.
     pub fn bytes(&self) -> usize {
-        self.args.len() + self.body.len()
+        let body = self.handled.as_ref().map_or(0, |(body, _)| body.len());
+        self.args.len() + body
     }
 
     pub fn call(&self) -> ProcedureCall<'_> {
-        let is_handler = self.function.kind == FunctionKind::HttpHandler;
+        let handled = self.handled.as_ref();
+        let sender = handled.map(|(_, sender)| sender);
         ProcedureCall {
             call: ReducerCall {
                 id: self.function.id,
                 name: &self.module.function(self.function).name,
-                sender: self.origin.client.identity,
+                sender: sender.map_or(self.origin.client.identity, |sender| sender.identity),
                 connection_id: self.origin.client.connection_id,
                 timestamp: self.origin.timestamp,
                 args: &self.args,
             },
-            body: is_handler.then_some(&*self.body),
+            body: handled.map(|(body, _)| &**body),
+            sender_jwt: sender.map_or("", |sender| &sender.jwt_payload),
         }
     }
 
     pub fn ended(self, control: Arc<Control>, outcome: ProcedureOutcome<ProcedureResult>) -> Ended {
         let job = Job {
             args: Vec::new(),
-            body: Bytes::new(),
+            handled: None,
             ..self
         };
         Ended {

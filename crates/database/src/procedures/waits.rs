@@ -23,6 +23,8 @@ const SLEEP_MAX: Duration = Duration::from_secs(60);
 /// A request has so long (spec 03 §13.2), or what it asks for up to the second.
 const REQUEST_TIME: Duration = Duration::from_secs(30);
 const REQUEST_TIME_MAX: Duration = Duration::from_secs(180);
+/// So long a call waits for what it has committed to be durable (spec 03 §10): then it ends, as what will become of it is not known.
+const DURABLE_TIME_MAX: Duration = Duration::from_secs(5);
 /// What a header takes beside its texts.
 const HEADER_BYTES: usize = 64;
 
@@ -170,14 +172,16 @@ impl Waits {
             let rests_on_durable = async {
                 let rests_on = control.settled(commits).await?;
                 let reached = shared.outbox.reach(rests_on).await;
-                reached.map_err(|_| shared.status.not_durable().into())
+                reached.map_err(|_| not_durable(commits, &shared.status.not_durable()))
             };
             tokio::select! {
                 biased;
                 settled = rests_on_durable => if let Err(reason) = settled {
                     return Some(Outcome::NotDurable(reason));
                 },
-                () = sleep(&*environment, left()) => {
+                () = sleep(&*environment, left().min(DURABLE_TIME_MAX)) => if !left().is_zero() {
+                    return Some(Outcome::NotDurable(DURABLE_LATE_TEXT.into()));
+                } else {
                     return Some(Outcome::late("it was not sent, as what the call has written or read was not durable in time"));
                 }
             }
@@ -234,6 +238,18 @@ impl Waits {
         };
         self.shared.environment().spawn_task(Box::pin(task));
         waiting
+    }
+}
+
+const DURABLE_LATE_TEXT: &str = "durability confirmation timed out; outcome unknown, as what the call has written or read was not durable within 5 s";
+
+/// Why a call that has committed so many transactions ends when the log fails.
+fn not_durable(commits: u64, reason: &str) -> Arc<str> {
+    match commits {
+        0 => reason.into(),
+        _ => {
+            format!("transaction committed, but durability could not be confirmed; {reason}").into()
+        }
     }
 }
 

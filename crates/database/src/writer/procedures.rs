@@ -52,12 +52,13 @@ impl Writer {
             function,
             origin,
             args: args.to_vec(),
-            body: bytes::Bytes::new(),
+            handled: None,
             reply_to,
         });
     }
 
-    /// The HTTP handler of a request, if the module has one for it. The sender is the module itself: zero.
+    /// The HTTP handler of a request, if the module has one for it. The handler's sender is made up; as the
+    /// caller of the database stands zero.
     pub(super) fn http_handler(
         &mut self,
         request: HandlerRequest,
@@ -71,7 +72,7 @@ impl Writer {
         self.start(Job {
             origin: Origin::without_client(Identity::ZERO, request.timestamp),
             args: request.head,
-            body: request.body,
+            handled: Some((request.body, request.sender)),
             reply_to: ReplyTo::Handler(waiter),
             module: self.module.clone(),
             function: Function {

@@ -15,6 +15,8 @@ use crate::procedures::ReplyTo;
 /// Scheduled calls, and calls that modules ask for, between two looks at the inbox: so many, or for so long. More that are due wait for the next round.
 pub(super) const CALLS_PER_ROUND_MAX: usize = 64;
 pub(super) const ROUND_MAX: Duration = Duration::from_millis(10);
+/// So long a database that stops waits for scheduled procedures that are under way; then they are ended.
+const DRAIN_TIME_MAX: Duration = Duration::from_secs(5);
 /// The longest sleep, so that a clock that was set, or a machine that was suspended, is noticed.
 const SLEEP_MAX: Duration = Duration::from_secs(60);
 /// If the clock goes back by more, all intervals begin anew: they would stand still for as long.
@@ -23,6 +25,22 @@ const CLOCK_STEP_BACK_US_MAX: i64 = 1_000_000;
 const NO_PLACE_US: i64 = 100_000;
 
 impl Writer {
+    /// The database is to stop: sets how long it waits for the scheduled procedures that are under way.
+    pub(super) fn drain_schedules(&mut self) {
+        let end = self.now_instant() + DRAIN_TIME_MAX;
+        self.state.timers.set(Timer::Drain, Some(end));
+    }
+
+    /// Whether the database is to stop and nothing that it waits for is under way. Rows that call once went before their calls.
+    pub(super) fn is_to_stop(&self) -> bool {
+        let Some(stop) = &self.state.stop else {
+            return false;
+        };
+        let waits = stop.lets_scheduled_end && !self.state.schedules.under_way.rows.is_empty();
+        let end = self.state.timers.due(Timer::Drain);
+        !waits || end.is_none_or(|end| end <= self.now_instant())
+    }
+
     /// Plans the calls of all rows, as if they had just been inserted: after opening.
     pub(super) fn load_schedules(&mut self) {
         self.state.schedules.queue.clear();

@@ -252,7 +252,7 @@ impl Changing {
     async fn procedure(
         &mut self,
         transactions: &mut dyn Transactions,
-        ProcedureCall { call, body }: &ProcedureCall<'_>,
+        ProcedureCall { call, body, .. }: &ProcedureCall<'_>,
         blocks: bool,
     ) -> ProcedureOutcome {
         assert!(body.is_none(), "there are no handlers");

@@ -10,6 +10,7 @@ use lightcone_node::auth;
 use super::body::{not_json, WithBody};
 use super::delivery;
 use super::path::FunctionPath;
+use super::query::Query;
 use super::traced::Traced;
 use crate::gateway::Gateway;
 use crate::reply::{self, Failure, Reply};
@@ -31,6 +32,7 @@ pub(super) async fn call(
     FunctionPath(function): FunctionPath,
     Extension(Traced(trace)): Extension<Traced>,
     headers: HeaderMap,
+    query: Query,
     asked: WithBody,
 ) -> Reply {
     match headers.get(header::CONTENT_TYPE) {
@@ -41,7 +43,8 @@ pub(super) async fn call(
         Some(value) if value.as_bytes().eq_ignore_ascii_case(b"application/json") => {}
         Some(_) => return Err(not_json()),
     }
-    let call = (function, asked.body.text()?.to_owned());
+    let confirmed = query.boolean("confirmed")?.unwrap_or(true);
+    let call = (function, asked.body.text()?.to_owned(), confirmed);
     let (state, record) = (&asked.state, &asked.record);
     let database = state.node.databases.get(record).await?.handle;
     let caller = caller_of(state, record, &asked.caller);
@@ -55,18 +58,19 @@ pub(super) async fn call(
     }
 }
 
-/// What became of a call with these arguments in SATS JSON. It runs to its end even if the client goes away.
+/// What became of a call with these arguments in SATS JSON; whether its answer waits until that is durable is the third part. It runs to its end even if the client goes away.
 pub(super) async fn run(
     state: &Gateway,
     database: &DatabaseHandle,
     caller: Caller,
-    (function, args): (String, String),
+    (function, args, confirmed): (String, String, bool),
     trace: Option<TraceContext>,
 ) -> Result<Result<CallOutcome, CallError>, Failure> {
     let database = database.clone();
     let call = tokio::spawn(async move {
         let args = CallArgs::Json(args);
-        database.call_traced(caller, &function, args, trace).await
+        let called = database.call_traced(caller, &function, args, confirmed, trace);
+        called.await
     });
     let late =
         "the call did not end within limits.request-timeout; it may still be carried out [LC0112]";

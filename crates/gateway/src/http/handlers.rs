@@ -9,10 +9,10 @@ use axum::http::{header, HeaderMap, HeaderName, HeaderValue, Method, StatusCode,
 use axum::response::Response;
 use axum::Extension;
 use lightcone_database::{
-    CallError, HandlerReply, HttpHeader, HttpMethod, HttpRequest, HttpVersion,
+    CallError, HandlerReply, HandlerSender, HttpHeader, HttpMethod, HttpRequest, HttpVersion,
 };
 use lightcone_node::config::Routes;
-use lightcone_node::metrics;
+use lightcone_node::{auth, metrics};
 
 use super::body::SentBody;
 use super::delivery;
@@ -44,11 +44,17 @@ pub(super) async fn handle(
     }
     let request_body = SentBody::of(&parts, request_body).read(&state).await?;
     let counters = running.counters.clone();
+    let (identity, jwt_payload) = auth::anonymous();
+    let sender = HandlerSender {
+        identity,
+        jwt_payload,
+    };
     // Runs to its end even if the client goes away.
     let call = tokio::spawn(async move {
         let (bytes, charge) = request_body.into_parts();
         let handle = &running.handle;
-        handle.http_request(path, request, bytes, charge).await
+        let answered = handle.http_request(path, request, bytes, sender, charge);
+        answered.await
     });
     let late = "the handler did not end within limits.request-timeout; it may still be carried out [LC0112]";
     let ended = state.in_time(call, late).await?;

@@ -169,7 +169,7 @@ impl Running {
     /// A module around the body of its hook for HTTP handlers.
     pub fn http_handler(body: &str, limits: HostLimits) -> Running {
         let hook = format!(
-            "__call_procedure__: none, __call_http_handler__(id, timestamp, request, body) {{ {body} }}"
+            "__call_procedure__: none, __call_http_handler__(id, timestamp, request, body, sender, jwt) {{ {body} }}"
         );
         let program = script("", "").replace("__call_procedure__: none", &hook);
         Running::loaded(&program, limits)
@@ -282,7 +282,12 @@ impl Running {
             args,
         };
         let mut transactions = Committing::on(&mut self.datastore);
-        let call = ProcedureCall { call, body };
+        let sender_jwt = body.map_or("", |_| r#"{"sub":"s"}"#);
+        let call = ProcedureCall {
+            call,
+            body,
+            sender_jwt,
+        };
         let outcome = self.instance.call_procedure(&mut transactions, &call);
         let committed = transactions.committed;
         assert!(!self.datastore.in_transaction());

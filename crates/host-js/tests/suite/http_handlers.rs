@@ -14,7 +14,7 @@ fn failed(outcome: ProcedureOutcome<HandlerResponse>) -> String {
 #[test]
 fn the_hook_gets_what_the_chapter_says_and_returns_two_arrays() {
     let mut module = Running::http_handler(
-        "log(id, timestamp, typeof timestamp, request instanceof Uint8Array, request.join(), body instanceof Uint8Array, body.join(), this === hooks);\n\
+        "log(id, timestamp, typeof timestamp, request instanceof Uint8Array, request.join(), body instanceof Uint8Array, body.join(), this === hooks, sender.toString(16), String.fromCharCode(...jwt));\n\
          return [new Uint8Array([9, 1, 2, 9]).subarray(1, 3), body];",
         small_limits(),
     );
@@ -30,8 +30,8 @@ fn the_hook_gets_what_the_chapter_says_and_returns_two_arrays() {
     assert_eq!(
         module.console.messages(),
         [
-            "Info: 0 1700000000000000 bigint true 5,6 true 7,8 true",
-            "Info: 0 1700000000000000 bigint true 5,6 true  true",
+            "Info: 0 1700000000000000 bigint true 5,6 true 7,8 true 1234 {\"sub\":\"s\"}",
+            "Info: 0 1700000000000000 bigint true 5,6 true  true 1234 {\"sub\":\"s\"}",
         ]
     );
 }

@@ -209,7 +209,12 @@ impl Running {
             args,
         };
         let mut transactions = Committing::on(&mut self.datastore);
-        let call = ProcedureCall { call, body };
+        let sender_jwt = body.map_or("", |_| r#"{"sub":"s"}"#);
+        let call = ProcedureCall {
+            call,
+            body,
+            sender_jwt,
+        };
         self.instance.call_procedure(&mut transactions, &call)
     }
 

@@ -15,6 +15,10 @@ pub use issuer::LOCAL_ISSUER;
 pub use keys::{KeyPair, KeyPaths};
 pub use token::{unverified_issuer, Caller};
 
+use std::sync::Arc;
+
+use lightcone_types::Identity;
+
 use crate::config::Auth;
 use crate::error::Error;
 use oidc::OidcClient;
@@ -53,8 +57,7 @@ impl Authority {
 
     /// A fresh identity with a token that never expires (06 §3.3).
     pub fn mint_anonymous(&self) -> Result<Caller, TokenError> {
-        let subject = uuid::Uuid::new_v4().hyphenated().to_string();
-        self.sign(Claims::local(LOCAL_ISSUER, subject))
+        self.sign(anonymous_claims())
     }
 
     /// A token for the same identity that this server signed, and that lives for `lifetime_seconds`, but not longer than the
@@ -108,6 +111,17 @@ impl Authority {
         caller.claims.check_foreign(&self.audiences)?;
         Ok(caller)
     }
+}
+
+fn anonymous_claims() -> Claims {
+    let subject = uuid::Uuid::new_v4().hyphenated().to_string();
+    Claims::local(LOCAL_ISSUER, subject)
+}
+
+/// A fresh identity, and the payload of a token for it that is given to no client (03 §11.6).
+pub fn anonymous() -> (Identity, Arc<str>) {
+    let claims = anonymous_claims();
+    (claims.identity(), claims.to_json().into())
 }
 
 /// Has a token ended that is valid until then, in seconds since 1970?

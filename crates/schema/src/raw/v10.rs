@@ -18,7 +18,7 @@ pub struct RawModuleDefV10 {
     pub sections: Vec<RawModuleDefV10Section>,
 }
 
-/// A module below another one; everything it owns is addressed as `namespace.name`.
+/// A module below another one; everything it owns is addressed as `namespace.name`, with the canonical form of the namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawSubmoduleV10 {
     pub namespace: String,
@@ -284,8 +284,10 @@ pub enum ExplicitNameEntry {
     Table(NameMapping),
     Function(NameMapping),
     Index(NameMapping),
+    /// Of a submodule (2.10.2).
+    Namespace(NameMapping),
 }
-raw_sum_codec!(ExplicitNameEntry as "ExplicitNameEntry", units {}, payloads { 0 => Table(NameMapping), 1 => Function(NameMapping), 2 => Index(NameMapping) });
+raw_sum_codec!(ExplicitNameEntry as "ExplicitNameEntry", units {}, payloads { 0 => Table(NameMapping), 1 => Function(NameMapping), 2 => Index(NameMapping), 3 => Namespace(NameMapping) });
 
 raw_products! {
     pub struct NameMapping {

@@ -31,7 +31,7 @@ pub(super) fn flatten(cx: &mut Context, root: ModuleLevel) -> Option<ModuleDef> 
         root: ModuleLevel::default(),
     };
     let mut view_ids = ViewIds::default();
-    add_level(cx, &mut module, &mut view_ids, "", &root)?;
+    add_level(cx, &mut module, &mut view_ids, ("", ""), &root)?;
     module.root = root;
     module.tables.sort_by(|a, b| a.name.cmp(&b.name));
     // Given names of sequences may hold dots and so meet a namespaced name of another level.
@@ -81,18 +81,18 @@ fn add_level(
     cx: &mut Context,
     module: &mut ModuleDef,
     view_ids: &mut ViewIds,
-    prefix: &str,
+    (prefix, source_prefix): (&str, &str),
     level: &ModuleLevel,
 ) -> Option<()> {
     for table in &level.tables {
         let objects = 2 + 2 * table.indexes.len() + table.constraints.len() + table.sequences.len();
-        if !cx.charge_name(prefix.len() * objects) {
+        if !cx.charge_name(source_prefix.len().max(prefix.len()) * objects) {
             return None;
         }
-        module.tables.push(namespaced(prefix, table));
+        module.tables.push(namespaced(prefix, source_prefix, table));
     }
     let functions = level.reducers.len() + level.procedures.len() + 2 * level.views.len();
-    if !cx.charge_name(prefix.len() * functions) {
+    if !cx.charge_name(source_prefix.len().max(prefix.len()) * functions) {
         return None;
     }
     for reducer in &level.reducers {
@@ -109,7 +109,7 @@ fn add_level(
     for view in &level.views {
         let mut view = view.clone();
         view.name.insert_str(0, prefix);
-        view.source_name.insert_str(0, prefix);
+        view.source_name.insert_str(0, source_prefix);
         let (offset, count) = if view.is_anonymous {
             (view_ids.anonymous, &mut own.anonymous)
         } else {
@@ -122,27 +122,25 @@ fn add_level(
     view_ids.sender += own.sender;
     view_ids.anonymous += own.anonymous;
     for submodule in &level.submodules {
-        add_level(
-            cx,
-            module,
-            view_ids,
-            &format!("{prefix}{}.", submodule.namespace),
-            submodule,
-        )?;
+        let prefixes = (
+            &*format!("{prefix}{}.", submodule.namespace),
+            &*format!("{source_prefix}{}.", submodule.source_namespace),
+        );
+        add_level(cx, module, view_ids, prefixes, submodule)?;
     }
     Some(())
 }
 
-fn namespaced(prefix: &str, table: &TableDef) -> TableDef {
+fn namespaced(prefix: &str, source_prefix: &str, table: &TableDef) -> TableDef {
     let mut table = table.clone();
     if prefix.is_empty() {
         return table;
     }
     table.name.insert_str(0, prefix);
-    table.source_name.insert_str(0, prefix);
+    table.source_name.insert_str(0, source_prefix);
     for index in &mut table.indexes {
         index.name.insert_str(0, prefix);
-        index.source_name.insert_str(0, prefix);
+        index.source_name.insert_str(0, source_prefix);
     }
     for constraint in &mut table.constraints {
         constraint.name.insert_str(0, prefix);

@@ -33,6 +33,12 @@ impl Level<'_> {
         name
     }
 
+    fn param_names(&self, params: &ProductType) -> Vec<String> {
+        let names = params.elements.iter();
+        let names = names.map(|param| param.name().unwrap_or_default());
+        names.map(|name| self.rules.parameter(name)).collect()
+    }
+
     pub(super) fn reducer(&mut self, raw: RawReducerDefV10) -> ReducerDef {
         let name = self.function("reducer", &raw.source_name, &raw.params);
         if !raw.ok_return_type.is_unit() || raw.err_return_type != AlgebraicType::String {
@@ -46,6 +52,7 @@ impl Level<'_> {
             name,
             source_name: raw.source_name,
             args: ArgsLayout::new(self.converted, &raw.params),
+            param_names: self.param_names(&raw.params),
             params: raw.params,
             params_typespace: self.converted.clone(),
             lifecycle: None,
@@ -65,6 +72,7 @@ impl Level<'_> {
             name,
             source_name: raw.source_name,
             args: ArgsLayout::new(self.converted, &raw.params),
+            param_names: self.param_names(&raw.params),
             params: raw.params,
             params_typespace: self.converted.clone(),
             return_type: raw.return_type,
@@ -195,6 +203,10 @@ fn find_schedules(
         check_given_name(cx, &name);
         objects.claim(cx, &name, None);
         check_schedule_columns(cx, table, raw.schedule_at_col);
+        if table.is_event {
+            let table = clip(&table.name);
+            cx.push(ValidationError::ScheduledEventTable { table });
+        }
         let resolved = rules.function(&raw.function_name);
         let reducer = lookup(&reducers_by_name, &resolved, &raw.function_name);
         let procedure = || lookup(&procedures_by_name, &resolved, &raw.function_name);

@@ -15,12 +15,8 @@ use crate::name::NAMESPACE_BYTES_MAX;
 use crate::raw::{RawRowLevelSecurityDef, RawSubmoduleV10, Sections};
 
 /// Validates a level and everything below it. The result is complete only if no error was found.
-pub(super) fn level(
-    cx: &mut Context,
-    sections: Sections,
-    namespace: String,
-    is_root: bool,
-) -> ModuleLevel {
+pub(super) fn level(cx: &mut Context, sections: Sections, mounted: Option<Mounted>) -> ModuleLevel {
+    let is_root = mounted.is_none();
     let has_migration = is_root && migration::is_in(&sections.reducers, &sections.tables);
     let rules = NameRules::new(sections.policy, sections.explicit_names, has_migration);
     let typespace = types::convert_typespace(sections.policy, &sections.typespace);
@@ -79,9 +75,14 @@ pub(super) fn level(
     let http_handlers = http::handlers(cx, &rules, sections.http_handlers);
     let http_routes = http::routes(cx, &rules, &http_handlers, sections.http_routes);
 
-    let submodules = submodules(cx, sections.submodules);
-    ModuleLevel {
+    let submodules = submodules(cx, &rules, sections.submodules);
+    let Mounted {
         namespace,
+        source_namespace,
+    } = mounted.unwrap_or_default();
+    let level = ModuleLevel {
+        namespace,
+        source_namespace,
         policy: sections.policy,
         typespace,
         types,
@@ -94,29 +95,65 @@ pub(super) fn level(
         row_level_security: distinct_rules(sections.row_level_security),
         migration,
         submodules,
-    }
+    };
+    check_conflicts(cx, &level);
+    level
 }
 
-fn submodules(cx: &mut Context, raw: Vec<RawSubmoduleV10>) -> Vec<ModuleLevel> {
-    let mut namespaces = HashSet::new();
+/// Where a submodule is: canonical, and in the code of its parent.
+#[derive(Default)]
+pub(super) struct Mounted {
+    namespace: String,
+    source_namespace: String,
+}
+
+fn submodules(cx: &mut Context, rules: &NameRules, raw: Vec<RawSubmoduleV10>) -> Vec<ModuleLevel> {
+    let (mut namespaces, mut sources) = (HashSet::new(), HashSet::new());
     let mut submodules = Vec::with_capacity(raw.len());
     for raw in raw {
-        if raw.namespace.len() > NAMESPACE_BYTES_MAX {
-            cx.push(ValidationError::NamespaceTooLong {
-                bytes: raw.namespace.len(),
-            });
-        } else {
-            cx.check_identifier(&raw.namespace);
+        let mounted = Mounted {
+            namespace: rules.namespace(&raw.namespace),
+            source_namespace: raw.namespace,
+        };
+        let names = [&mounted.source_namespace, &mounted.namespace];
+        // One that stays as it is has its errors once.
+        let differs = names[0] != names[1];
+        for name in &names[..1 + usize::from(differs)] {
+            let bytes = name.len();
+            if bytes > NAMESPACE_BYTES_MAX {
+                cx.push(ValidationError::NamespaceTooLong { bytes });
+            } else {
+                cx.check_identifier(name);
+            }
         }
-        if !namespaces.insert(raw.namespace.clone()) {
-            cx.push(ValidationError::DuplicateName {
-                name: clip(&raw.namespace),
-            });
+        let is_new = sources.insert(names[0].clone());
+        if !namespaces.insert(names[1].clone()) || !is_new {
+            let name = clip(names[1]);
+            cx.push(ValidationError::DuplicateName { name });
         }
         let sections = Sections::from_v10(cx, raw.module);
-        submodules.push(level(cx, sections, raw.namespace, false));
+        submodules.push(level(cx, sections, Some(mounted)));
     }
     submodules
+}
+
+/// In the code of a module, what it owns and what is mounted in it stand side by side.
+fn check_conflicts(cx: &mut Context, level: &ModuleLevel) {
+    let mounted = level.submodules.iter();
+    let mounted: HashSet<&str> = mounted.map(|below| &*below.source_namespace).collect();
+    if mounted.is_empty() {
+        return;
+    }
+    let tables = level.tables.iter().map(|of| ("table", &of.source_name));
+    let views = level.views.iter().map(|of| ("view", &of.source_name));
+    let reducers = level.reducers.iter().map(|of| ("reducer", &of.source_name));
+    let procedures = level.procedures.iter();
+    let procedures = procedures.map(|of| ("procedure", &of.source_name));
+    let all = tables.chain(views).chain(reducers).chain(procedures);
+    for (kind, name) in all.filter(|(_, name)| mounted.contains(&***name)) {
+        let name = clip(name);
+        cx.push(ValidationError::NamespaceConflict { kind, name });
+    }
 }
 
 /// Each rule once, in the order of first appearance.

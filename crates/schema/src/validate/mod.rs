@@ -47,7 +47,7 @@ impl ModuleDef {
                 Sections::from_v10(&mut cx, raw)
             }
         };
-        let root = level::level(&mut cx, sections, String::new(), true);
+        let root = level::level(&mut cx, sections, None);
         let module = if cx.errors.is_empty() {
             flatten::flatten(&mut cx, root)
         } else {

@@ -15,6 +15,7 @@ pub(crate) struct NameRules {
     tables: HashMap<String, String>,
     functions: HashMap<String, String>,
     indexes: HashMap<String, String>,
+    namespaces: HashMap<String, String>,
     /// The names that a migration function gives a meaning are left as they are.
     has_migration: bool,
 }
@@ -27,12 +28,14 @@ impl NameRules {
             tables: HashMap::new(),
             functions: HashMap::new(),
             indexes: HashMap::new(),
+            namespaces: HashMap::new(),
         };
         for entry in explicit.entries {
             let (names, mapping) = match entry {
                 ExplicitNameEntry::Table(mapping) => (&mut rules.tables, mapping),
                 ExplicitNameEntry::Function(mapping) => (&mut rules.functions, mapping),
                 ExplicitNameEntry::Index(mapping) => (&mut rules.indexes, mapping),
+                ExplicitNameEntry::Namespace(mapping) => (&mut rules.namespaces, mapping),
             };
             names.insert(mapping.source_name, mapping.canonical_name);
         }
@@ -61,6 +64,16 @@ impl NameRules {
             Some(name) => name.clone(),
             None => self.convert(source_name, case::to_snake),
         }
+    }
+
+    /// Where a submodule is mounted.
+    pub fn namespace(&self, source_name: &str) -> String {
+        self.name(false, &self.namespaces, source_name)
+    }
+
+    /// For clients; modules know parameters by their positions.
+    pub fn parameter(&self, name: &str) -> String {
+        self.convert(name, case::to_snake)
     }
 
     /// Indexes are not converted: without an explicit name the canonical one is generated.

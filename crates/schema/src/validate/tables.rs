@@ -14,7 +14,7 @@ use crate::def::{ColumnDef, IndexDef, SequenceDef, TableDef, UniqueConstraintDef
 use crate::error::{clip, TypeLocation, ValidationError};
 use crate::name::IDENTIFIER_BYTES_MAX;
 use crate::raw::*;
-use crate::sequence::check_usable;
+use crate::sequence::check_options;
 use crate::table::{column_set, IndexAlgorithm, TableKind};
 
 /// Column ids are 16-bit.
@@ -412,7 +412,7 @@ impl TableValidator<'_, '_> {
                 max_value: raw.max_value,
                 start: raw.start,
             };
-            self.level.cx.check(check_usable(&def));
+            self.level.cx.check(check_options(&def));
             sequences.push(def);
         }
         sequences

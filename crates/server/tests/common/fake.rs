@@ -96,7 +96,7 @@ impl ModuleInstance for FakeInstance {
     fn call_procedure(
         &mut self,
         _: &mut dyn Transactions,
-        ProcedureCall { call, body }: &ProcedureCall<'_>,
+        ProcedureCall { call, body, .. }: &ProcedureCall<'_>,
     ) -> ProcedureOutcome {
         let Some(body) = body else {
             return ProcedureOutcome::Failed {

@@ -14,8 +14,8 @@ use crate::typespace::Typespace;
 pub enum ProductRole<'a> {
     /// A record or tuple.
     Product,
-    /// The arguments of the named reducer, procedure or view.
-    Arguments(&'a str),
+    /// The arguments of the named reducer, procedure or view, and the canonical names of its parameters.
+    Arguments(&'a str, &'a [String]),
 }
 
 pub fn value_from_json(
@@ -26,16 +26,17 @@ pub fn value_from_json(
     value_from_node(typespace, ty, &parse(text)?)
 }
 
-/// Parses `text` as the arguments of `function`, an array or an object keyed by declared parameter
-/// name, and returns their BSATN.
+/// Parses `text` as the arguments of `function`, an array or an object keyed by parameter names, as declared or as in
+/// `canonical_names`, and returns their BSATN.
 pub fn args_from_json(
     typespace: &Typespace,
     params: &ProductType,
+    canonical_names: &[String],
     function: &str,
     text: &str,
 ) -> Result<Vec<u8>, JsonError> {
     let node = parse(text)?;
-    let role = ProductRole::Arguments(function);
+    let role = ProductRole::Arguments(function, canonical_names);
     let mut bsatn = Vec::new();
     for value in product_from_node(typespace, params, role, &node)? {
         encode_value(&value, &mut bsatn);
@@ -192,7 +193,7 @@ pub fn product_from_node(
 ) -> Result<Vec<AlgebraicValue>, JsonError> {
     let expected = || match role {
         ProductRole::Product => format!("product type <product> with {} elements", product.len()),
-        ProductRole::Arguments(function) => {
+        ProductRole::Arguments(function, _) => {
             format!(
                 "reducer args for {function} with {} elements",
                 product.len()
@@ -225,13 +226,18 @@ fn named_product(
     node: &Node<'_>,
     entries: &[(std::borrow::Cow<'_, str>, Node<'_>)],
 ) -> Result<Vec<AlgebraicValue>, JsonError> {
-    let what = match role {
-        ProductRole::Product => "field",
-        ProductRole::Arguments(_) => "reducer argument",
+    let (what, canonical_names) = match role {
+        ProductRole::Product => ("field", &[][..]),
+        ProductRole::Arguments(_, names) => ("reducer argument", names),
     };
     let mut values: Vec<Option<AlgebraicValue>> = vec![None; product.len()];
     for (key, entry) in entries {
-        let Some((index, element)) = TypePart::find(&product.elements, key) else {
+        let canonical = || {
+            let index = canonical_names.iter().position(|name| name == key)?;
+            Some((index, product.elements.get(index)?))
+        };
+        let declared = TypePart::find(&product.elements, key);
+        let Some((index, element)) = declared.or_else(canonical) else {
             let names = product.elements.iter().map(|e| e.name());
             let message = format!(
                 "unknown {what} `{}`, {}",

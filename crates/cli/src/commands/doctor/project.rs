@@ -221,7 +221,8 @@ mod tests {
         for (version, want) in [
             ("2.10.1", State::Ok),
             ("2.9.0", State::Ok),
-            ("2.11.0", State::Warning),
+            ("2.14.9", State::Ok),
+            ("2.15.0", State::Warning),
             ("1.12.0", State::Warning),
             ("odd", State::Ok),
         ] {

@@ -148,13 +148,11 @@ fn write_below(path: &Path, contents: &[u8]) -> Result<()> {
     write().or_cannot("write", path)
 }
 
-/// `2.10.*`: any release that speaks as this program does.
-fn compatible_range() -> String {
-    let (release, _) = crate::COMPATIBLE_VERSION
-        .rsplit_once('.')
-        .unwrap_or_default();
-    format!("{release}.*")
-}
+/// Releases of the crate `spacetimedb` for a new module. Cargo takes the newest that the compiler can build: 2.10.1 needs Rust 1.93,
+/// 2.14 needs 1.97, and both are tested here.
+const RUST_MODULE_RANGE: &str = ">=2.10.1, <2.15";
+/// Of the packages that end at 2.10, or that are tested here at that release only (docs/compat.md).
+const OTHER_RANGE: &str = "2.10.*";
 
 /// The npm package `lightcone` as `make install` and the Debian package put it beside the `bin` of this program, and the tarball beside
 /// the program itself, until npm's registry has it.
@@ -176,7 +174,7 @@ fn npm_package(path: &Path, name: Option<&str>, plan: &Plan) -> Result<()> {
         package["name"] = name.into();
     }
     let versions = [
-        ("spacetimedb", Some(compatible_range())),
+        ("spacetimedb", Some(OTHER_RANGE.to_owned())),
         ("lightcone", installed_sdk()),
     ];
     for (sdk, version) in versions {
@@ -193,7 +191,7 @@ fn csharp_projects(directory: &Path) -> Result<()> {
     for path in csharp::projects(directory) {
         let mut text = std::fs::read_to_string(&path).or_cannot("read", &path)?;
         for package in ["SpacetimeDB.Runtime", "SpacetimeDB.ClientSDK"] {
-            text = with_version(&text, package, &compatible_range());
+            text = with_version(&text, package, OTHER_RANGE);
         }
         std::fs::write(&path, text).or_cannot("write", &path)?;
     }
@@ -228,11 +226,14 @@ fn cargo_package(path: &Path, name: Option<&str>) -> Result<()> {
     if let Some(name) = name {
         manifest["package"]["name"] = toml_edit::value(name);
     }
-    for dependency in ["spacetimedb", "spacetimedb-sdk"] {
+    for (dependency, range) in [
+        ("spacetimedb", RUST_MODULE_RANGE),
+        ("spacetimedb-sdk", OTHER_RANGE),
+    ] {
         let known = manifest.get_mut("dependencies");
         let known = known.and_then(|known| known.get_mut(dependency));
         if let Some(version) = known.filter(|item| item.is_str()) {
-            *version = toml_edit::value(compatible_range());
+            *version = toml_edit::value(range);
         }
     }
     std::fs::write(path, manifest.to_string()).or_cannot("write", path)

@@ -251,7 +251,7 @@ impl Tools {
             return Ok(Said::bad("no such reducer"));
         }
         let caller = call::caller_of(&self.state, &record, &self.caller);
-        let call = (reducer.clone(), args);
+        let call = (reducer.clone(), args, true);
         let called = call::run(&self.state, &running.handle, caller, call, None).await?;
         Ok(match called {
             Ok(_) => Said::good(format!("reducer '{reducer}' committed")),

@@ -1,0 +1,141 @@
+//! A module with unit tests: reducers are called as plain functions, and each test has tables of its own.
+
+use spacetimedb::{
+    procedure, reducer, table, view, AnonymousViewContext, Identity, ProcedureContext, Query,
+    ReducerContext, Table, Timestamp,
+};
+
+#[table(accessor = accounts, public)]
+pub struct Account {
+    #[primary_key]
+    #[auto_inc]
+    pub id: u64,
+    #[unique]
+    pub owner: Identity,
+    #[index(btree)]
+    pub balance: u64,
+    pub opened: Timestamp,
+}
+
+#[reducer]
+pub fn open(ctx: &ReducerContext) -> Result<(), String> {
+    let account = Account {
+        id: 0,
+        owner: ctx.sender(),
+        balance: 100,
+        opened: ctx.timestamp,
+    };
+    let opened = ctx.db.accounts().try_insert(account);
+    opened.map(drop).map_err(|error| error.to_string())
+}
+
+#[reducer]
+pub fn pay(ctx: &ReducerContext, to: u64, amount: u64) -> Result<(), String> {
+    let accounts = ctx.db.accounts();
+    let payee = accounts.id().find(to).ok_or("no such account")?;
+    accounts.id().update(Account {
+        balance: payee.balance + amount,
+        ..payee
+    });
+    let payer = accounts.owner().find(ctx.sender()).ok_or("no account")?;
+    // The payee's row is written already: an error takes it back.
+    let balance = payer.balance.checked_sub(amount).ok_or("not enough")?;
+    accounts.id().update(Account { balance, ..payer });
+    Ok(())
+}
+
+#[view(accessor = rich, public)]
+pub fn rich(ctx: &AnonymousViewContext) -> Vec<Account> {
+    ctx.db.accounts().balance().filter(150..).collect()
+}
+
+/// The account of who asks, a minute later.
+#[procedure]
+pub fn balance_later(ctx: &mut ProcedureContext) -> Option<u64> {
+    let later = ctx.timestamp + spacetimedb::TimeDuration::from_micros(60_000_000);
+    ctx.sleep_until(later);
+    ctx.with_tx(|tx| {
+        let account = tx.db.accounts().owner().find(tx.sender());
+        account.map(|account| account.balance)
+    })
+}
+
+/// The accounts with a balance, for [`test_utils::TestContext::run_query`](spacetimedb::test_utils).
+pub fn with_balance(balance: u64) -> impl Query<Account> {
+    spacetimedb::QueryBuilder {}
+        .accounts()
+        .filter(move |account| account.balance.eq(balance))
+        .build()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use spacetimedb::test_utils::{TestAuth, TestContext};
+    use spacetimedb::{ConnectionId, TimeDuration};
+
+    fn user(name: &str) -> TestAuth {
+        let token = format!(r#"{{"iss":"tests","sub":"{name}"}}"#);
+        TestAuth::from_jwt_payload(token, ConnectionId::ZERO).expect("claims")
+    }
+
+    fn opened() -> TestContext {
+        let test = TestContext::new().expect("a valid module");
+        for name in ["ann", "bob"] {
+            test.with_reducer_tx(user(name), open).expect("opened");
+            test.clock.advance(TimeDuration::from_micros(5));
+        }
+        test
+    }
+
+    fn balances(test: &TestContext) -> Vec<u64> {
+        let mut accounts: Vec<_> = test.db.accounts().iter().collect();
+        accounts.sort_by_key(|account| account.id);
+        accounts.iter().map(|account| account.balance).collect()
+    }
+
+    #[test]
+    fn reducers_are_transactions() {
+        let test = opened();
+        test.with_reducer_tx(user("ann"), |ctx| pay(ctx, 2, 60)).expect("paid");
+        assert_eq!(balances(&test), [40, 160]);
+        let refused = test.with_reducer_tx(user("ann"), |ctx| pay(ctx, 2, 41));
+        assert_eq!(refused, Err("not enough".to_owned()));
+        assert_eq!(balances(&test), [40, 160], "nothing of it stays");
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            test.with_reducer_tx(user("ann"), |ctx| {
+                pay(ctx, 2, 1).expect("paid");
+                panic!("after the payment");
+                #[allow(unreachable_code)]
+                Ok::<(), String>(())
+            })
+        }));
+        assert!(panicked.is_err());
+        assert_eq!(balances(&test), [40, 160], "nor of a panic");
+    }
+
+    #[test]
+    fn unique_columns_time_and_keys_are_those_of_a_server() {
+        let test = opened();
+        let again = test.with_reducer_tx(user("ann"), open);
+        assert!(again.is_err(), "she has an account");
+        let accounts = test.db.accounts();
+        assert_eq!(accounts.count(), 2);
+        let bob = accounts.id().find(2).expect("the second one");
+        assert_eq!(bob.opened, Timestamp::from_micros_since_unix_epoch(5));
+        assert_eq!(accounts.balance().filter(..=100u64).count(), 2);
+    }
+
+    #[test]
+    fn queries_views_and_procedures() {
+        let test = opened();
+        test.with_reducer_tx(user("bob"), |ctx| pay(ctx, 1, 60)).expect("paid");
+        let found = test.run_query(with_balance(160)).expect("a query");
+        assert_eq!(found.iter().map(|account| account.id).collect::<Vec<_>>(), [1]);
+        let rich = rich(&test.anonymous_view_context());
+        assert_eq!(rich.iter().map(|account| account.id).collect::<Vec<_>>(), [1]);
+        let mut ctx = test.procedure_context(user("bob"));
+        assert_eq!(balance_later(&mut ctx), Some(40));
+        assert_eq!(test.clock.now().to_micros_since_unix_epoch(), 60_000_005);
+    }
+}
