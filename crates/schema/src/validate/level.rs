@@ -8,7 +8,7 @@ use super::functions;
 use super::names::{NameRules, ObjectNames};
 use super::state::Level;
 use super::types::{self, TypeUses};
-use super::{http, migration, views};
+use super::{environment, http, migration, views};
 use crate::def::ModuleLevel;
 use crate::error::{clip, ValidationError};
 use crate::name::NAMESPACE_BYTES_MAX;
@@ -79,6 +79,10 @@ pub(super) fn level(
     let http_handlers = http::handlers(cx, &rules, sections.http_handlers);
     let http_routes = http::routes(cx, &rules, &http_handlers, sections.http_routes);
 
+    let submodule = (!is_root).then_some(namespace.as_str());
+    let environment = sections.environment;
+    let environment = environment.map(|raw| environment::declarations(cx, submodule, raw));
+
     let submodules = submodules(cx, sections.submodules);
     ModuleLevel {
         namespace,
@@ -92,6 +96,7 @@ pub(super) fn level(
         http_handlers,
         http_routes,
         row_level_security: distinct_rules(sections.row_level_security),
+        environment,
         migration,
         submodules,
     }
