@@ -121,7 +121,7 @@ impl Catalog for CatalogView {
     }
 }
 
-/// The tables as programs for PostgreSQL and assistants see them: variables of the environment are not for these, whoever uses them.
+/// The tables as programs for PostgreSQL and assistants see them: variables of the environment are not for these, whatever the rights of the user.
 pub(crate) struct WithoutEnvironment<'c>(pub &'c CatalogView);
 
 impl Catalog for WithoutEnvironment<'_> {

@@ -192,7 +192,7 @@ async fn from_publish_to_reopen(kind: HostKind) {
     watcher.settle().await;
     assert!(watcher.rows(1, "greeting").is_empty());
 
-    // Only who sees private tables sees them, and nobody writes to them but by publishing.
+    // Only who sees private tables sees them, and they change by publishing alone.
     let sql = "SELECT key, value FROM st_env";
     let asked = database.sql(caller(STRANGER), sql.to_owned(), true, JsonRows::default());
     assert!(asked.await.is_err(), "a stranger sees no private table");

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use reqwest::RequestBuilder;
 
-use super::plan::Plan;
 use crate::commands::env::{with_removed, Change};
 use crate::error::Result;
 use crate::http::Client;
@@ -88,13 +87,12 @@ pub(super) fn may_declare(program: &[u8]) -> bool {
 }
 
 /// `--env-only`: changes the variables of the module that runs.
-pub(super) async fn publish(client: &Client, name: &str, plan: &Plan) -> Result<()> {
+pub(super) async fn publish(client: &Client, name: &str, given: &Given) -> Result<()> {
     let path = format!("/v1/database/{}/environment", crate::http::encode(name));
     let metadata = client.value(client.get(&path)).await?;
     let declared = metadata["declarations"].as_array().into_iter().flatten();
     let declared = declared.filter_map(|declared| declared["name"].as_str());
     let declared: Vec<String> = declared.map(str::to_owned).collect();
-    let given = &plan.environment;
     let change = Change {
         set: given.resolve(&declared),
         removed: given.unset.clone(),

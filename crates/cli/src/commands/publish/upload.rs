@@ -28,7 +28,7 @@ pub(super) async fn publish(context: &mut Context, plan: &Plan) -> Result<()> {
         let Some(name) = &name else {
             bail!("LC0639", "--env-only needs the name of a database");
         };
-        return environment::publish(&client, name, plan).await;
+        return environment::publish(&client, name, &plan.environment).await;
     }
     let built = built(plan)?;
     let program = std::fs::read(&built.path).or_cannot("read", &built.path)?;
