@@ -53,6 +53,8 @@ enum Command {
     Dev(Box<commands::dev::Args>),
     /// Run an SQL query
     Sql(commands::sql::Args),
+    /// Show and change the variables of a module's environment
+    Env(commands::env::Args),
     /// Serve the Model Context Protocol on stdin and stdout, for assistants
     Mcp(commands::mcp::Args),
     /// Show or end the migration of a database
@@ -104,6 +106,7 @@ impl Command {
             Self::Call(args) => commands::call::run(context, args).await,
             Self::Describe(args) => commands::describe::run(context, args).await,
             Self::Sql(args) => commands::sql::run(context, args).await,
+            Self::Env(args) => commands::env::run(context, args).await,
             Self::Migrate(args) => commands::migrate::run(context, args).await,
             Self::Rename(args) => commands::rename::run(context, args).await,
             Self::List(args) => commands::list::run(context, args).await,
@@ -244,7 +247,7 @@ mod tests {
             .collect();
         assert_eq!(
             names.join(" "),
-            "publish delete logs call describe dev sql mcp migrate rename generate list login logout init build server subscribe start lock unlock collaborators version changes top doctor completions"
+            "publish delete logs call describe dev sql env mcp migrate rename generate list login logout init build server subscribe start lock unlock collaborators version changes top doctor completions"
         );
     }
 }

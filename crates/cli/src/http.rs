@@ -100,6 +100,10 @@ impl Client {
         self.request(Method::PUT, path)
     }
 
+    pub fn patch(&self, path: &str) -> RequestBuilder {
+        self.request(Method::PATCH, path)
+    }
+
     pub fn delete(&self, path: &str) -> RequestBuilder {
         self.request(Method::DELETE, path)
     }

@@ -19,6 +19,7 @@ pub mod commands;
 pub mod config;
 pub mod credentials;
 pub mod definition;
+pub mod env_file;
 pub mod http;
 pub mod json_text;
 pub mod npm;

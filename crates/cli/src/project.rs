@@ -5,6 +5,7 @@ pub mod edit;
 mod layers;
 mod place;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
@@ -52,6 +53,8 @@ pub struct Target {
     pub anonymous: Option<bool>,
     pub parent: Option<String>,
     pub organization: Option<String>,
+    /// Variables of the environment, as texts.
+    pub env: BTreeMap<String, String>,
     /// The bindings to generate; children do not inherit them.
     pub generate: Vec<GenerateEntry>,
 }
@@ -90,7 +93,7 @@ const MODULE_KEYS: [&str; 5] = ["module_path", "wasm_file", "js_file", "bin_path
 const NOT_INHERITED: [&str; 3] = ["generate", "children", "dev"];
 /// Keys of a target, `children` and `dev` left out.
 const KNOWN: &str = "database server module_path wasm_file js_file bin_path js_path build_options num_replicas break_clients \
-                     anon_identity anonymous parent organization native_aot dotnet_version generate";
+                     anon_identity anonymous parent organization native_aot dotnet_version env generate";
 const GENERATE_KEYS: &str = "language out_dir uproject_dir module_path wasm_file js_file bin_path js_path namespace \
                              unreal_module_name module_name module_prefix build_options dotnet_version include_private \
                              client_package";
@@ -411,8 +414,30 @@ impl Settings<'_> {
             anonymous: flag("anonymous")?.or(flag("anon_identity")?),
             parent: text("parent")?,
             organization: text("organization")?,
+            env: self.variables()?,
             generate: Vec::new(),
         })
+    }
+
+    /// `env`: strings, booleans and numbers. An error shows no value.
+    fn variables(&self) -> Result<BTreeMap<String, String>> {
+        let members = self.value(
+            "env",
+            "an object of strings, numbers and booleans",
+            Value::as_object,
+        )?;
+        let members = members.into_iter().flatten().map(|(key, value)| {
+            let text = match value {
+                Value::String(text) => text.clone(),
+                Value::Bool(_) | Value::Number(_) => value.to_string(),
+                _ => {
+                    let message = format!("`env.{key}` must be a string, a number or a boolean");
+                    return Err(self.project.bad(&self.at_key("env"), message));
+                }
+            };
+            Ok((key.clone(), text))
+        });
+        members.collect()
     }
 
     fn text(&self, key: &str) -> Result<Option<String>> {

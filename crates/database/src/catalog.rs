@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lightcone_engine::{is_hidden, Datastore};
+use lightcone_engine::{is_hidden, Datastore, ST_ENV_ID};
 use lightcone_query::{check_rule, compile_subscription, Caller, Catalog};
 use lightcone_schema::{ModuleDef, TableSchema};
 use lightcone_types::{Identity, TableId};
@@ -118,5 +118,18 @@ impl Catalog for CatalogView {
 
     fn rules(&self, table: TableId) -> &[String] {
         self.rules.get(&table).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// The tables as programs for PostgreSQL and assistants see them: variables of the environment are not for these, whatever the rights of the user.
+pub(crate) struct WithoutEnvironment<'c>(pub &'c CatalogView);
+
+impl Catalog for WithoutEnvironment<'_> {
+    fn table(&self, name: &str) -> Option<Arc<TableSchema>> {
+        self.0.table(name).filter(|table| table.id != ST_ENV_ID)
+    }
+
+    fn rules(&self, table: TableId) -> &[String] {
+        self.0.rules(table)
     }
 }

@@ -9,6 +9,7 @@ use lightcone_log::LogError;
 use lightcone_snapshot::SnapshotError;
 
 use crate::loads::LoadError;
+use crate::variables::EnvironmentError;
 
 /// Why a database could not be created or opened.
 #[derive(Debug, thiserror::Error)]
@@ -46,6 +47,9 @@ pub enum Error {
     Datastore(#[from] DatastoreError),
     #[error(transparent)]
     Migration(#[from] MigrationError),
+    /// The variables are not what the program declares.
+    #[error(transparent)]
+    Environment(#[from] EnvironmentError),
     #[error("{0}")]
     Other(String),
 }
@@ -222,6 +226,9 @@ pub enum UpdateError {
     /// The policy forbids the plan, or a step of it failed.
     #[error("{0}")]
     Refused(String),
+    /// The variables would not be what the program declares.
+    #[error(transparent)]
+    Environment(#[from] EnvironmentError),
     /// The new program is no module.
     #[error("{0}")]
     Module(String),

@@ -1,6 +1,6 @@
 //! An instance of a module, and the one that takes its place after a trap.
 
-use lightcone_host::{HostConfig, HostEnv, ModuleInstance};
+use lightcone_host::{HostConfig, ModuleInstance};
 use tokio::sync::oneshot::{self, error::TryRecvError};
 
 use crate::module::Module;
@@ -30,17 +30,17 @@ impl Guest {
     /// Has the spare instance take the place of one that has trapped.
     #[cold]
     pub fn replace(&mut self, shared: &Shared, module: &Module, config: HostConfig) {
-        let loaded = &module.program.loaded;
+        let program = &module.program;
         // One that is still being made is not waited for: its thread may be busy with the work of other databases.
         let made = match self.spare.as_mut().map(oneshot::Receiver::try_recv) {
             Some(Ok(instance)) => {
                 self.spare = None;
                 Ok(instance)
             }
-            Some(Err(TryRecvError::Empty)) => loaded.instantiate(HostEnv::new(config.clone())),
+            Some(Err(TryRecvError::Empty)) => program.instantiate(config.clone()),
             None | Some(Err(TryRecvError::Closed)) => {
                 self.spare = None;
-                loaded.instantiate(HostEnv::new(config.clone()))
+                program.instantiate(config.clone())
             }
         };
         match made {
@@ -58,10 +58,10 @@ impl Guest {
             return;
         }
         let (made, spare) = oneshot::channel();
-        let loaded = loaded.clone();
+        let program = program.clone();
         let make = move || {
             // Without one, the next trap makes it, and tells why it cannot.
-            if let Ok(instance) = loaded.instantiate(HostEnv::new(config)) {
+            if let Ok(instance) = program.instantiate(config) {
                 // The database may have stopped, or have another program.
                 let _ = made.send(instance);
             }

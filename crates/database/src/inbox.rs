@@ -11,7 +11,7 @@ use lightcone_engine::DatastoreSnapshot;
 use lightcone_query::WritePlan;
 use lightcone_schema::ModuleDef;
 use lightcone_table::IndexBuild;
-use lightcone_types::{ColId, ConnectionId, Identity, TableId, Timestamp};
+use lightcone_types::{ColId, ConnectionId, Hash, Identity, TableId, Timestamp};
 use tokio::sync::{mpsc, oneshot, OwnedSemaphorePermit};
 
 use crate::calls::{CallError, CallOutcome, Caller, HandlerAnswer, HandlerRequest};
@@ -29,6 +29,7 @@ use crate::replies::Waiter;
 use crate::request::Decoded;
 use crate::rights::Rights;
 use crate::trace::TraceContext;
+use crate::variables::{EnvironmentChange, EnvironmentMetadata};
 use lightcone_live::BoundQuery;
 
 /// What the front asks the writer to do, and what other threads of the database tell it.
@@ -50,6 +51,12 @@ pub(crate) enum Input {
     Query(HttpQuery, Waiter<Result<FoundQuery, SqlError>>),
     Write(HttpWrite, Waiter<Result<SqlStats, SqlError>>),
     TableRows(Waiter<Vec<TableRows>>),
+    Environment(Waiter<EnvironmentMetadata>),
+    /// If the program is the expected one. Whether that changes anything.
+    ChangeEnvironment(
+        Box<(EnvironmentChange, Option<Hash>)>,
+        Waiter<Result<bool, UpdateError>>,
+    ),
     LiveShapes(Waiter<LiveShapes>),
     Publish {
         program: Box<Program>,

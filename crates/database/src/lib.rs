@@ -74,6 +74,7 @@ mod subscriptions;
 mod testing;
 mod trace;
 mod update;
+mod variables;
 mod views;
 mod writer;
 
@@ -116,3 +117,4 @@ pub use sql::{Compiler, Described, JsonRows, Piece, Reading, ResultRow, RowEncod
 pub use status::DatabaseStats;
 pub use trace::{Span, SpanName, TraceContext, Tracer};
 pub use update::{BackfillEnd, Begun, Policy, PreparedUpdate, UpdateOutcome, UpdatePlan};
+pub use variables::{EnvironmentChange, EnvironmentError, EnvironmentMetadata, RemovedVariables};

@@ -10,12 +10,14 @@ use crate::error::UpdateError;
 use crate::migration_function::{self, Surroundings};
 use crate::module::Program;
 use crate::rules;
+use crate::variables::EnvironmentChange;
 
-/// A plan, and the program that it leads away from.
+/// A plan, the program that it leads away from, and what is changed of the environment with it.
 #[derive(Clone)]
 pub(crate) struct PlannedMigration {
     pub plan: MigrationPlan,
     pub from: Hash,
+    pub environment: EnvironmentChange,
 }
 
 /// What a step did, or would do.

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use lightcone_engine::{Datastore, MigrationError};
 use lightcone_host::{
-    ConsoleLevel, ConsoleRecord, ConsoleSink, HostEnv, HostError, HostTrap, ImmediateCalls,
-    Interrupt, ModuleInstance, OpenTransaction, ReducerCall, ReducerOutcome,
+    ConsoleLevel, ConsoleRecord, ConsoleSink, HostError, HostTrap, ImmediateCalls, Interrupt,
+    ModuleInstance, OpenTransaction, ReducerCall, ReducerOutcome,
 };
 use lightcone_schema::{MigrationFunctions, MigrationPlan};
 use lightcone_types::{cut, ConnectionId, Identity, Timestamp};
@@ -75,7 +75,7 @@ impl MigrationGuest {
         let mut config = options.host_config(words.clone());
         config.immediate = Some(Arc::new(NoImmediateCalls));
         config.limits.call_ms_max = milliseconds(call_time_max);
-        let mut instance = program.loaded.instantiate(HostEnv::new(config))?;
+        let mut instance = program.instantiate(config)?;
         instance.prepare();
         Ok(MigrationGuest {
             instance,

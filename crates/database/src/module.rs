@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use lightcone_engine::Datastore;
-use lightcone_host::{HostEnv, InstanceOptions, LoadedModule, ModuleInstance};
+use lightcone_host::{
+    HostConfig, HostEnv, HostError, InstanceOptions, LoadedModule, ModuleInstance, ProgramVariables,
+};
 use lightcone_query::Catalog;
 use lightcone_schema::{ModuleDef, RawVersion};
 use lightcone_types::{Hash, TableId};
@@ -75,6 +77,8 @@ pub(crate) struct Program {
     pub hash: Hash,
     pub loaded: Arc<dyn LoadedModule>,
     pub def: Arc<ModuleDef>,
+    /// For its instances.
+    variables: Arc<ProgramVariables>,
 }
 
 impl Program {
@@ -98,10 +102,23 @@ impl Program {
         kind: HostKind,
         purpose: Purpose,
     ) -> Result<(Program, Box<dyn ModuleInstance>), Error> {
-        let env = HostEnv::new(instance.clone());
-        Self::load_and(options, instance, bytes, kind, purpose, |loaded| {
-            Ok(loaded.instantiate(env)?)
+        let config = instance.clone();
+        Self::load_and(options, instance, bytes, kind, purpose, |program| {
+            Ok(program.instantiate(config)?)
         })
+    }
+
+    /// The host's side of an instance.
+    pub fn env(&self, config: HostConfig) -> HostEnv {
+        HostEnv::new(HostConfig {
+            program: Some(self.variables.clone()),
+            ..config
+        })
+    }
+
+    /// Another instance.
+    pub fn instantiate(&self, config: HostConfig) -> Result<Box<dyn ModuleInstance>, HostError> {
+        self.loaded.instantiate(self.env(config))
     }
 
     fn load_and<T: Send + 'static>(
@@ -110,7 +127,7 @@ impl Program {
         bytes: ProgramBytes,
         kind: HostKind,
         purpose: Purpose,
-        then: impl FnOnce(&dyn LoadedModule) -> Result<T, Error> + Send + 'static,
+        then: impl FnOnce(&Program) -> Result<T, Error> + Send + 'static,
     ) -> Result<(Program, T), Error> {
         let engine = match kind {
             HostKind::Wasm => options.engines.wasm.clone(),
@@ -125,14 +142,15 @@ impl Program {
                 let loaded = engine.load(&bytes, &instance)?;
                 let def = ModuleDef::from_bsatn(loaded.describe())
                     .map_err(|error| Error::Module(error.to_string()))?;
-                let made = then(loaded.as_ref())?;
                 let program = Program {
                     hash,
                     bytes,
                     kind,
                     loaded: loaded.into(),
+                    variables: Arc::new(ProgramVariables::new(hash, &def)),
                     def: Arc::new(def),
                 };
+                let made = then(&program)?;
                 Ok((program, made))
             })?
     }

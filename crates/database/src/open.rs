@@ -3,6 +3,7 @@
 mod initialize;
 mod threads;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use lightcone_engine::{CommitOutput, Datastore};
@@ -23,6 +24,7 @@ use crate::metrics::Replayed;
 use crate::module::{Program, ProgramBytes};
 use crate::options::{DatabaseOptions, HostKind};
 use crate::shared::Ground;
+use crate::variables::EnvironmentChange;
 
 impl DatabaseHandle {
     /// Creates a database from a program: a dry run in memory, then the real thing, durable on return (02 §13).
@@ -35,16 +37,30 @@ impl DatabaseHandle {
         program: impl Into<ProgramBytes>,
         kind: HostKind,
     ) -> Result<DatabaseHandle, Error> {
+        DatabaseHandle::create_with(options, program, kind, EnvironmentChange::default())
+    }
+
+    /// The same with variables of the environment, which `init` can read.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create), or the variables are not what the program declares.
+    pub fn create_with(
+        options: DatabaseOptions,
+        program: impl Into<ProgramBytes>,
+        kind: HostKind,
+        environment: EnvironmentChange,
+    ) -> Result<DatabaseHandle, Error> {
         let program = program.into();
         let ground = Ground::new(options);
         let (options, log) = (&ground.options, ground.log.clone());
         let silent = options.host_config(Arc::new(NullConsole));
         let program = Program::load(options, &silent, program, kind, Purpose::Publish)?;
-        let (program, _) = initialize(options, program, silent, None)?;
+        let variables = Arc::new(environment.checked(BTreeMap::new(), &program.def)?);
+        let (program, _) = initialize(options, program, variables.clone(), silent, None)?;
 
         make_directory(options)?;
-        let config = ground.config.clone();
-        let (program, initialized) = initialize(options, program, config, Some(log.clone()))?;
+        let (config, log_to) = (ground.config.clone(), Some(log.clone()));
+        let (program, initialized) = initialize(options, program, variables, config, log_to)?;
         let Initialized {
             datastore,
             instance,
@@ -109,7 +125,7 @@ impl DatabaseHandle {
         )?;
         datastore.know_old_tables(&program.def);
         let resumed = resumed(&ground, &datastore);
-        create_missing_views(options, &mut datastore, &program, &mut durable)?;
+        bring_up_to_date(options, &mut datastore, &program, &mut durable)?;
         threads::start(Opened {
             ground,
             program,
@@ -136,9 +152,9 @@ fn resumed(ground: &Ground, datastore: &Datastore) -> Option<Result<Resumed, Fai
     Some(resumed.map_err(failure))
 }
 
-/// Makes the tables for the views of a database that was published by a version without views, and those anew that are not as the
-/// loaded definition says.
-fn create_missing_views(
+/// Lists the system tables of a database that was made by a version without some of them, makes the tables for its views if that had
+/// no views, and those anew that are not as the loaded definition says.
+fn bring_up_to_date(
     options: &DatabaseOptions,
     datastore: &mut Datastore,
     program: &Program,
@@ -147,10 +163,11 @@ fn create_missing_views(
     let is_as_defined = |view: &ViewDef| {
         datastore.view_table(&view.name).is_some() && !datastore.view_differs(view, &program.def)
     };
-    if program.def.views.iter().all(is_as_defined) {
+    if program.def.views.iter().all(is_as_defined) && !datastore.lacks_system_tables() {
         return Ok(());
     }
     datastore.begin();
+    datastore.list_system_tables()?;
     let mended = datastore.mend_views(&program.def)?;
     if !mended.is_empty() {
         tracing::warn!(database = %options.identity, views = mended.join(", "), "tables of views were not as the program says, and were made anew");

@@ -23,6 +23,7 @@ use crate::migration_progress::MigrationProgress;
 use crate::module::{migration_task, Program};
 use crate::options::DatabaseOptions;
 use crate::update::PreparedUpdate;
+use crate::variables::EnvironmentChange;
 
 /// Time of a batch of rows, which no client waits for.
 const BACKFILL_BATCH: Duration = Duration::from_millis(20);
@@ -46,7 +47,8 @@ impl DatabaseHandle {
             () = &mut given_up => None,
         };
         let (frozen, old) = frozen.ok_or(UpdateError::Cancelled)?;
-        let (plan, program) = (plan.clone(), prepared.into_program());
+        let (program, environment) = prepared.into_parts();
+        let plan = plan.clone();
         let (reply, reports) = oneshot::channel();
         let options = shared.options.clone();
         let progress = shared.status.rehearsals.begin();
@@ -57,6 +59,7 @@ impl DatabaseHandle {
                 options,
                 old,
                 program,
+                environment,
                 plan,
                 progress: watched,
             };
@@ -89,6 +92,7 @@ struct Tried {
     options: DatabaseOptions,
     old: Arc<ModuleDef>,
     program: Box<Program>,
+    environment: EnvironmentChange,
     plan: MigrationPlan,
     progress: Arc<MigrationProgress>,
 }
@@ -151,6 +155,7 @@ impl Tried {
             false => Duration::ZERO,
         };
         copy.begin();
+        self.take_over(&mut copy)?;
         let of = (&*self.old, &*self.program);
         let reports = take_steps(&mut copy, around, &mut work, of, &self.plan, |_| {});
         missed.extend(copy.missed_tables().map(str::to_owned));
@@ -160,6 +165,17 @@ impl Tried {
             report.time += backfilled;
         }
         Ok(reports)
+    }
+
+    /// The migration function reads variables as the new program. Which are missing is not said before the real thing.
+    fn take_over(&self, copy: &mut Datastore) -> Result<(), UpdateError> {
+        if let Some(mut record) = copy.module_record() {
+            record.program_hash = self.program.hash;
+            record.program = Vec::new();
+            copy.set_module_record(&record)?;
+        }
+        let variables = self.environment.applied_to(copy.environment());
+        Ok(copy.set_environment(&variables)?)
     }
 
     /// Migrates all rows of the copy, as a backfill does behind the running module, in batches too. Gives how long that took.

@@ -13,6 +13,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use self::rows::RowsOf;
 use crate::budget::{ClientBudget, HeldBytes, Holder};
 use crate::calls::Caller;
+use crate::catalog::WithoutEnvironment;
 use crate::decode::COMPILED_HERE_BYTES_MAX;
 use crate::error::{Refusal, SqlError};
 use crate::evaluate::Source;
@@ -53,6 +54,7 @@ struct Asks {
     /// The answer waits until what it was computed from is durable.
     confirmed: bool,
     only_reads: bool,
+    of_assistant: bool,
     /// It is of a program for PostgreSQL. If it does not compile, nothing is run.
     is_postgresql: bool,
 }
@@ -90,21 +92,22 @@ impl DatabaseHandle {
         self.run(&self.holder(), caller, statement, encoder).await
     }
 
-    /// Runs one statement of a client that asks no other, if it changes nothing.
+    /// Runs one statement of an assistant, who is not shown variables of the environment; with `only_reads`, if it changes nothing.
     ///
     /// # Errors
     /// As 06 §5.14, and [`SqlError::Writes`].
-    pub async fn sql_that_reads(
+    pub async fn sql_of_assistant(
         &self,
         caller: Caller,
         text: String,
-        confirmed: bool,
+        (confirmed, only_reads): (bool, bool),
         encoder: impl RowEncoder + 'static,
     ) -> Result<SqlOutcome, SqlError> {
         let statement = Asks {
             text,
             confirmed,
-            only_reads: true,
+            only_reads,
+            of_assistant: true,
             ..Asks::default()
         };
         self.run(&self.holder(), caller, statement, encoder).await
@@ -149,7 +152,10 @@ impl DatabaseHandle {
         let bytes = text.text().len() * (text.count() + 1);
         let compile = move || {
             let (parameters, statement) = text
-                .describe(&module.catalog, &rights.caller(identity))
+                .describe(
+                    &WithoutEnvironment(&module.catalog),
+                    &rights.caller(identity),
+                )
                 .map_err(not_compiled)?;
             let statement = permitted(statement, rights, identity)?;
             let columns = match &statement {
@@ -201,6 +207,7 @@ impl DatabaseHandle {
             text,
             confirmed,
             only_reads,
+            of_assistant,
             is_postgresql,
         }: Asks,
         encoder: impl RowEncoder + 'static,
@@ -214,9 +221,13 @@ impl DatabaseHandle {
         let bytes = text.len();
         let compile = move || {
             let asks = rights.caller(identity);
-            let statement = match is_postgresql {
-                true => compile_postgresql(&text, &module.catalog, &asks).map_err(not_compiled)?,
-                false => compile_statement(&text, &module.catalog, &asks).map_err(Refusal::from)?,
+            let shown = WithoutEnvironment(&module.catalog);
+            let statement = match (is_postgresql, of_assistant) {
+                (true, _) => compile_postgresql(&text, &shown, &asks).map_err(not_compiled)?,
+                (false, true) => compile_statement(&text, &shown, &asks).map_err(Refusal::from)?,
+                (false, false) => {
+                    compile_statement(&text, &module.catalog, &asks).map_err(Refusal::from)?
+                }
             };
             if only_reads && matches!(statement, Statement::Write(_)) {
                 return Err(SqlError::Writes);

@@ -20,6 +20,7 @@ use crate::module::{Program, ProgramBytes};
 use crate::options::HostKind;
 use crate::replies::Waiter;
 use crate::rules;
+use crate::variables::{EnvironmentChange, EnvironmentError, EnvironmentMetadata};
 
 /// What publishing to a running database did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,12 +62,23 @@ pub enum Policy {
     BreakClients { token: Hash },
 }
 
-/// A program that was loaded to take the place of the running one.
-pub struct PreparedUpdate(Box<Program>);
+/// A program that was loaded to take the place of the running one, and what is changed of the environment with it.
+pub struct PreparedUpdate {
+    program: Box<Program>,
+    environment: EnvironmentChange,
+}
 
 impl PreparedUpdate {
-    pub(crate) fn into_program(self) -> Box<Program> {
-        self.0
+    #[must_use]
+    pub fn with_environment(self, environment: EnvironmentChange) -> PreparedUpdate {
+        PreparedUpdate {
+            environment,
+            ..self
+        }
+    }
+
+    pub(crate) fn into_parts(self) -> (Box<Program>, EnvironmentChange) {
+        (self.program, self.environment)
     }
 }
 
@@ -199,7 +211,10 @@ impl DatabaseHandle {
             Program::load(options, &config, program, kind, Purpose::Publish)
         });
         match loaded.await {
-            Some(Ok(program)) => Ok(PreparedUpdate(Box::new(program))),
+            Some(Ok(program)) => Ok(PreparedUpdate {
+                program: Box::new(program),
+                environment: EnvironmentChange::default(),
+            }),
             Some(Err(Error::Load(error))) if error.is_busy() => {
                 Err(UpdateError::Busy(error.to_string()))
             }
@@ -213,7 +228,7 @@ impl DatabaseHandle {
     /// What publishing this program would do to the database as it is now.
     pub fn plan_update(&self, prepared: &PreparedUpdate) -> UpdatePlan {
         let current = self.shared.module();
-        let (old, new) = (&current.program, &prepared.0);
+        let (old, new) = (&current.program, &prepared.program);
         UpdatePlan {
             migration: plan(&old.def, &new.def),
             token: migration_token(self.shared.options.identity, old.hash, new.hash),
@@ -223,6 +238,32 @@ impl DatabaseHandle {
             old: old.def.clone(),
             new: new.def.clone(),
         }
+    }
+
+    /// Which variables of the environment there are.
+    ///
+    /// # Errors
+    /// The database ends.
+    pub async fn environment(&self) -> Result<EnvironmentMetadata, UpdateError> {
+        let permit = self.shared.inbox.capacity.permit(0).await?;
+        let metadata = self.shared.ask(Some(permit), false, Input::Environment);
+        Ok(metadata.await?)
+    }
+
+    /// Changes variables of the running program, if that is the expected one. Views are evaluated anew; nothing is restarted.
+    ///
+    /// # Errors
+    /// Another program runs, the variables are not what it declares, a view in use fails, or the log does.
+    pub async fn change_environment(
+        &self,
+        change: EnvironmentChange,
+        expected: Option<Hash>,
+    ) -> Result<UpdateOutcome, UpdateError> {
+        let input = |waiter| Input::ChangeEnvironment(Box::new((change, expected)), waiter);
+        Ok(match self.shared.ask(None, true, input).await?? {
+            true => UpdateOutcome::Updated,
+            false => UpdateOutcome::Unchanged,
+        })
     }
 
     /// How many rows each table of the module has, in order of their names.
@@ -295,12 +336,20 @@ impl DatabaseHandle {
     ) -> Result<Begun, UpdateError> {
         let (prepared, plan, from) = self.planned(prepared, policy).await?;
         let (ended, end) = match plan.is_backfill() {
+            // It may take days, and what it waits for is kept in the database.
+            true if !prepared.environment.is_empty() => {
+                return Err(EnvironmentError::WithBackfill.into())
+            }
             true => Some(Waiter::new(None, true)).unzip(),
             false => (None, None),
         };
         let publish = |waiter| Input::Publish {
-            program: prepared.0,
-            planned: PlannedMigration { plan, from },
+            program: prepared.program,
+            planned: PlannedMigration {
+                plan,
+                from,
+                environment: prepared.environment,
+            },
             waiter,
             ended,
         };

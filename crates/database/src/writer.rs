@@ -148,6 +148,13 @@ impl Writer {
                 self.answer(waiter, result);
             }
             Input::TableRows(waiter) => waiter.answer(self.table_rows()),
+            Input::Environment(waiter) => waiter.answer(self.environment()),
+            Input::ChangeEnvironment(_, waiter) if waiter.is_given_up() => {}
+            Input::ChangeEnvironment(change, waiter) => {
+                let (change, expected) = *change;
+                let result = self.change_environment(&change, expected);
+                self.answer(waiter, result);
+            }
             // Fan-out knows. Without it, the caller hears that the database ends.
             Input::LiveShapes(waiter) => drop(self.fanout.send(FanoutItem::Shapes(waiter))),
             // The publisher has given up waiting, and was told that nothing changed.

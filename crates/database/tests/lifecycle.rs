@@ -194,7 +194,7 @@ async fn a_statement_that_may_not_write_runs_nothing() {
     who.rights = Rights::All;
     let text = "DELETE FROM lifecycle".to_owned();
     let refused = database
-        .sql_that_reads(who, text, true, JsonRows::default())
+        .sql_of_assistant(who, text, (true, true), JsonRows::default())
         .await;
     assert!(matches!(refused.map(|_| ()), Err(SqlError::Writes)));
     assert!(events(&database).await.is_empty());

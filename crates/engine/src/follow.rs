@@ -32,13 +32,14 @@ pub enum Change<'a> {
     },
 }
 
-/// Whether a system table says what the others are. Programs, for one, are large.
+/// Whether a system table says what the others are. Programs, for one, are large, and variables are told to no client.
 fn is_of_catalog(table: TableId) -> bool {
     let others = [
         st::ST_MODULE_ID,
         st::ST_CLIENT_ID,
         st::ST_CONNECTION_CREDENTIALS_ID,
         st::ST_VAR_ID,
+        st::ST_ENV_ID,
     ];
     table.0 <= st::SYSTEM_TABLE_ID_MAX && !others.contains(&table)
 }

@@ -12,6 +12,7 @@ mod catalog;
 mod commit;
 mod counters;
 mod datastore;
+mod environment;
 mod error;
 mod follow;
 pub mod fuzzing;
@@ -53,7 +54,8 @@ pub use scan::Scan;
 pub use schedule::{ScheduleAt, ScheduleChange, ScheduleKey};
 pub use snapshot::{DatastoreSnapshot, TableHash};
 pub use system::{
-    system_tables, ST_CLIENT_ID, ST_CONNECTION_CREDENTIALS_ID, ST_MODULE_ID, ST_SEQUENCE_ID,
-    ST_TABLE_ID, ST_VAR_ID, SYSTEM_INDEX_ID_MAX, SYSTEM_TABLE_ID_MAX,
+    is_restricted, system_tables, ST_CLIENT_ID, ST_CONNECTION_CREDENTIALS_ID, ST_ENV_ID,
+    ST_ENV_INDEX_ID, ST_MODULE_ID, ST_SEQUENCE_ID, ST_TABLE_ID, ST_VAR_ID, SYSTEM_INDEX_ID_MAX,
+    SYSTEM_TABLE_ID_MAX,
 };
 pub use view::ViewInstance;

@@ -1,4 +1,4 @@
-//! The twenty system tables: fixed ids, schemas and first rows (02 §11).
+//! The system tables: fixed ids, schemas and first rows (02 §11).
 
 use std::sync::Arc;
 
@@ -26,6 +26,9 @@ pub const ST_VIEW_COLUMN_ID: TableId = TableId(14);
 pub const ST_TABLE_ACCESSOR_ID: TableId = TableId(18);
 pub const ST_INDEX_ACCESSOR_ID: TableId = TableId(19);
 pub const ST_COLUMN_ACCESSOR_ID: TableId = TableId(20);
+/// Variables of the environment, which modules read by `env_get` alone.
+pub const ST_ENV_ID: TableId = TableId(21);
+pub const ST_ENV_INDEX_ID: IndexId = IndexId(30);
 
 /// Where the catalog says of sequences, indexes and constraints whose they are. Its schema has no index on that; the datastore holds one.
 pub const SEQUENCES_BY_TABLE: (TableId, ColId) = (ST_SEQUENCE_ID, ColId(2));
@@ -33,11 +36,16 @@ pub const INDEXES_BY_TABLE: (TableId, ColId) = (ST_INDEX_ID, ColId(1));
 pub const CONSTRAINTS_BY_TABLE: (TableId, ColId) = (ST_CONSTRAINT_ID, ColId(2));
 
 /// The last id that belongs to a system table.
-pub const SYSTEM_TABLE_ID_MAX: u32 = 20;
+pub const SYSTEM_TABLE_ID_MAX: u32 = 21;
 /// The last id that belongs to an index of a system table.
-pub const SYSTEM_INDEX_ID_MAX: u32 = 29;
+pub const SYSTEM_INDEX_ID_MAX: u32 = 30;
 /// The first value a system sequence issues (02 §11.4).
 pub const SYSTEM_SEQUENCE_FIRST: i128 = 4096;
+
+/// Whether a table or index of this name is out of reach for the code of modules, and for what their views ask.
+pub fn is_restricted(name: &str) -> bool {
+    matches!(name, "st_env" | "st_env_key_idx_btree")
+}
 
 struct Spec {
     name: &'static str,
@@ -132,6 +140,8 @@ fn specs() -> Vec<Spec> {
             None, &[&[0], &[1]], &[&[0], &[1]], None),
         spec("st_column_accessor", &[("table_name", T::String), ("col_name", T::String), ("accessor_name", T::String)],
             None, &[&[0, 1], &[0, 2]], &[&[0, 1], &[0, 2]], None),
+        spec("st_env", &[("key", T::String), ("value", T::String)],
+            Some(0), &[&[0]], &[&[0]], None),
     ]
 }
 
@@ -188,7 +198,7 @@ impl Spec {
             constraints: constraints.collect(),
             sequences: sequences.collect(),
             access: match self.name {
-                "st_connection_credentials" => TableAccess::Private,
+                "st_connection_credentials" | "st_env" => TableAccess::Private,
                 _ => TableAccess::Public,
             },
             kind: TableKind::System,

@@ -31,10 +31,10 @@ fn bootstrapped() -> Datastore {
 fn bootstrap_rows() {
     let datastore = bootstrapped();
     let count = |table| rows(&datastore, TableId(table)).len();
-    let counts: Vec<_> = (1..=20).map(count).collect();
+    let counts: Vec<_> = (1..=21).map(count).collect();
     assert_eq!(
         counts[..5],
-        [20, 74, 7, 29, 25],
+        [21, 76, 7, 30, 26],
         "tables, columns, sequences, indexes, constraints"
     );
     assert!(counts[5..].iter().all(|&count| count == 0), "no other rows");
@@ -83,6 +83,7 @@ fn bootstrap_names_and_ids() {
         "st_table_accessor",
         "st_index_accessor",
         "st_column_accessor",
+        "st_env",
     ];
     assert_eq!(names(&datastore, 1, 0), numbered(&tables));
     let constraints = [
@@ -111,6 +112,7 @@ fn bootstrap_names_and_ids() {
         "st_index_accessor_accessor_name_key",
         "st_column_accessor_table_name_col_name_key",
         "st_column_accessor_table_name_accessor_name_key",
+        "st_env_key_key",
     ];
     assert_eq!(names(&datastore, 5, 0), numbered(&constraints));
     let indexes = [
@@ -143,6 +145,7 @@ fn bootstrap_names_and_ids() {
         "st_index_accessor_accessor_name_idx_btree",
         "st_column_accessor_table_name_col_name_idx_btree",
         "st_column_accessor_table_name_accessor_name_idx_btree",
+        "st_env_key_idx_btree",
     ];
     assert_eq!(names(&datastore, 4, 4), numbered(&indexes));
     for row in rows(&datastore, TableId(4)) {

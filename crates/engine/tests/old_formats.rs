@@ -135,8 +135,18 @@ fn recover(storage: &SimStorage, log: &LocalLog) -> Datastore {
     let snapshots = SnapshotStore::open_on(storage, Path::new("data/snapshots"));
     let mut snapshots = snapshots.expect("there are none");
     let recovered = Datastore::recover(Path::new("data"), &mut snapshots, log);
-    let (datastore, report) = recovered.expect("old logs are read");
+    let (mut datastore, report) = recovered.expect("old logs are read");
     assert_eq!(report.replayed, log.tail().next_offset.get());
+    // These databases were made before there was `st_env`; one that is opened gets it.
+    assert!(datastore.lacks_system_tables());
+    datastore.begin();
+    datastore
+        .list_system_tables()
+        .expect("nothing is in the way");
+    datastore
+        .commit(&mut CommitOutput::default())
+        .expect("the record fits");
+    assert!(!datastore.lacks_system_tables());
     datastore
 }
 

@@ -5,11 +5,11 @@ use std::future::Future;
 use axum::body::Body;
 use axum::http::{header, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use serde_json::Value;
+use serde_json::{json, Value};
 use tokio::task::JoinError;
 
 use lightcone_control::ControlError;
-use lightcone_database::SqlError;
+use lightcone_database::{EnvironmentError, SqlError};
 use lightcone_node::databases::{CreateError, OpenError};
 use lightcone_node::permissions::NotAuthorized;
 use lightcone_node::NotFound;
@@ -147,16 +147,38 @@ impl From<CreateError> for Failure {
     fn from(error: CreateError) -> Self {
         match error {
             CreateError::Busy(reason) => Failure::busy_for(10, reason),
+            CreateError::Environment(error) => error.into(),
             CreateError::Failed(reason) => Failure::internal(reason),
         }
     }
+}
+
+/// What a publisher is told whose variables are refused.
+impl From<EnvironmentError> for Failure {
+    fn from(error: EnvironmentError) -> Self {
+        match error {
+            EnvironmentError::MissingRequired(keys) => {
+                let body = json!({ "EnvironmentError": missing_variables(&keys) });
+                Failure::json(StatusCode::BAD_REQUEST, body)
+            }
+            error @ EnvironmentError::VersionConflict => {
+                Failure::text(StatusCode::CONFLICT, error.to_string())
+            }
+            error => Failure::bad_request(error.to_string()),
+        }
+    }
+}
+
+/// The required variables without a value, as JSON.
+pub(crate) fn missing_variables(keys: &[String]) -> Value {
+    json!({ "MissingRequiredEnvironment": { "keys": keys } })
 }
 
 impl From<ControlError> for Failure {
     fn from(error: ControlError) -> Self {
         match error {
             ControlError::NameOfAnother(name) => {
-                let body = serde_json::json!({ "PermissionDenied": { "name": name } });
+                let body = json!({ "PermissionDenied": { "name": name } });
                 Failure::json(StatusCode::UNAUTHORIZED, body)
             }
             // Trying again does not help.

@@ -144,6 +144,8 @@ pub(crate) enum Answer {
     Words([u64; 4]),
     /// A `Uint8Array`.
     Bytes(Vec<u8>),
+    /// A string, or `null`.
+    Text(Option<String>),
     /// An array of two.
     HeadAndBody(Vec<u8>, Counted<Vec<u8>>),
 }
@@ -205,6 +207,7 @@ pub(crate) fn any<C: AnyCall>(function: Function, call: &mut C) -> Result<Answer
         Function::ProcedureCommitMutTx => call.answer(NOTHING, HostEnv::procedure_commit_mut_tx),
         Function::ProcedureAbortMutTx => call.answer(NOTHING, HostEnv::procedure_abort_mut_tx),
         Function::ProcedureHttpRequest => http_request(call),
+        Function::EnvGet => env_get(call),
         function => on_rows(function, call),
     }
 }
@@ -325,4 +328,10 @@ fn http_request<C: AnyCall>(call: &mut C) -> Result<Answer, Failure> {
         Ok((head, body)) => Ok(Answer::HeadAndBody(head.to_vec(), body)),
         Err(text) => Err(Failure::Http(text)),
     }
+}
+
+fn env_get<C: AnyCall>(call: &mut C) -> Result<Answer, Failure> {
+    let (key, waiting) = call.text(0, |key, env| Ok((key.to_owned(), env.ask_variable(key)?)))?;
+    call.wait(waiting)?;
+    call.answer(Answer::Text, |env| env.variable(&key))
 }

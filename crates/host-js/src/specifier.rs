@@ -76,9 +76,9 @@ mod tests {
             );
         }
         assert_eq!(
-            resolve("spacetime:sys@2.2").unwrap_err().to_string(),
-            "Could not import \"spacetime:sys@2.2\", likely because this module was built for a newer version of \
-             SpacetimeDB.\nIt requires sys module v2.2, but that version is not supported by the database."
+            resolve("spacetime:sys@2.3").unwrap_err().to_string(),
+            "Could not import \"spacetime:sys@2.3\", likely because this module was built for a newer version of \
+             SpacetimeDB.\nIt requires sys module v2.3, but that version is not supported by the database."
         );
     }
 }

@@ -24,6 +24,7 @@ pub const VERSIONS: &[SysVersion] = &[
     SysVersion { major: 1, minor: 3 },
     SysVersion { major: 2, minor: 0 },
     SysVersion { major: 2, minor: 1 },
+    SysVersion { major: 2, minor: 2 },
 ];
 
 /// Makes an engine's native functions: one for each host function, so that none looks up at run time which it is.
@@ -92,6 +93,10 @@ functions! {
     SYS_2_1 {
         1 Clear = "datastore_clear",
     }
+    /// What version 2.2 added.
+    SYS_2_2 {
+        1 EnvGet = "env_get",
+    }
     /// What no version has (docs/js-abi.md).
     EXTRA {
         3 PointRead = "point_read",
@@ -133,6 +138,7 @@ pub fn exports(version: SysVersion) -> Option<Vec<(&'static str, Export)>> {
         (1, 3) => legacy("1.3", SYS_1_3),
         (2, 0) => [vec![("moduleHooks", Export::ModuleHooks)], host(SYS_2_0)].concat(),
         (2, 1) => host(SYS_2_1),
+        (2, 2) => host(SYS_2_2),
         _ => return None,
     })
 }

@@ -4,7 +4,7 @@ use lightcone_host::{import_version, HostError};
 use wasmtime::{ExternType, FuncType, Module};
 
 /// The highest ABI version that this host implements (spec 03 §3.2).
-pub const ABI_VERSION: (u16, u16) = (10, 5);
+pub const ABI_VERSION: (u16, u16) = (10, 6);
 
 const IMPORT_PREFIX: &str = "spacetime_";
 const PREINIT_PREFIX: &str = "__preinit__";
@@ -180,7 +180,7 @@ mod tests {
     fn versions_up_to_ours_are_accepted() {
         assert_eq!(check(&["spacetime_10.0"]), Ok(()));
         assert_eq!(
-            check(&["spacetime_10.0", "spacetime_10.5", "spacetime_10.2"]),
+            check(&["spacetime_10.0", "spacetime_10.6", "spacetime_10.2"]),
             Ok(())
         );
         assert_eq!(
@@ -194,12 +194,12 @@ mod tests {
     fn the_refusals_have_the_texts_of_the_chapter() {
         let unsupported = |version| {
             Err(format!(
-                "abi version {version} is not supported (host implements 10.5)"
+                "abi version {version} is not supported (host implements 10.6)"
             ))
         };
         assert_eq!(
-            check(&["spacetime_10.0", "spacetime_10.6"]),
-            unsupported("10.6")
+            check(&["spacetime_10.0", "spacetime_10.7"]),
+            unsupported("10.7")
         );
         assert_eq!(check(&["spacetime_9.1"]), unsupported("9.1"));
         assert_eq!(check(&["spacetime_11.0"]), unsupported("11.0"));

@@ -1,4 +1,4 @@
-//! Host calls that wait (spec 03 §10, §13), for instances that block their thread and for those that are suspended.
+//! Host calls that wait or may do so (spec 03 §10, §13), for instances that block their thread and for those that are suspended.
 
 use std::future::Future;
 use std::pin::pin;
@@ -9,11 +9,9 @@ use lightcone_host::{AbiError, Errno, HostEnv, HostTrap, HttpRequest, HttpSource
 use lightcone_types::bsatn::{Decode as _, Reader};
 use wasmtime::{AsContextMut as _, Caller, Linker, Store, TypedFunc, WasmParams, WasmResults};
 
-use crate::memory::{slice, write, write_u32};
+use crate::memory::{slice, text, write, write_u32};
 use crate::state::{host_call, State};
 use crate::trap::end_call;
-
-const MODULE: &str = "spacetime_10.3";
 
 /// How a host call waits.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -34,17 +32,17 @@ pub(crate) fn at_once<R>(future: impl Future<Output = R>) -> R {
 
 /// Defines host calls that wait, in the way that `waits` says.
 macro_rules! waiting {
-    ($linker:ident, $waits:ident; $($name:literal $function:ident($($arg:ident: $arg_type:ty),*))*) => {$(
+    ($linker:ident, $waits:ident; $($version:literal $name:literal $function:ident($($arg:ident: $arg_type:ty),*))*) => {$(
         match $waits {
             Waits::Blocking => $linker.func_wrap(
-                MODULE,
+                concat!("spacetime_", $version),
                 $name,
                 |caller: Caller<'_, State>, $($arg: $arg_type),*| {
                     at_once($function(caller, ($($arg,)*), Waits::Blocking))
                 },
             )?,
             Waits::Suspending => $linker.func_wrap_async(
-                MODULE,
+                concat!("spacetime_", $version),
                 $name,
                 |caller: Caller<'_, State>, arguments: ($($arg_type,)*)| {
                     Box::new($function(caller, arguments, Waits::Suspending))
@@ -56,10 +54,11 @@ macro_rules! waiting {
 
 pub(crate) fn define(linker: &mut Linker<State>, waits: Waits) -> wasmtime::Result<()> {
     waiting! { linker, waits;
-        "procedure_start_mut_tx" start(out: u32)
-        "procedure_commit_mut_tx" commit()
-        "procedure_sleep_until" sleep(wake_us: i64)
-        "procedure_http_request" request(head: u32, head_len: u32, body: u32, body_len: u32, out: u32)
+        "10.3" "procedure_start_mut_tx" start(out: u32)
+        "10.3" "procedure_commit_mut_tx" commit()
+        "10.3" "procedure_sleep_until" sleep(wake_us: i64)
+        "10.3" "procedure_http_request" request(head: u32, head_len: u32, body: u32, body_len: u32, out: u32)
+        "10.6" "env_get" variable(key: u32, key_len: u32, out: u32)
     }
     Ok(())
 }
@@ -119,6 +118,27 @@ async fn request(mut caller: Caller<'_, State>, place: RequestPlace, waits: Wait
         Err(errno) => return Ok(errno),
     }
     host_call(&mut caller, |memory, env| answered(memory, env, place.4))
+}
+
+/// A procedure without a transaction waits for the tables, and has given them back when it goes on.
+async fn variable(
+    mut caller: Caller<'_, State>,
+    (key, key_len, out): (u32, u32, u32),
+    waits: Waits,
+) -> Answer {
+    let asked = asked(&mut caller, |memory, env| {
+        HostEnv::check_variable_length(key_len as usize)?;
+        env.ask_variable(text(memory, key, key_len)?)
+    });
+    match asked? {
+        Ok(waiting) => waits.turn(&mut caller, waiting).await,
+        Err(errno) => return Ok(errno),
+    }
+    host_call(&mut caller, |memory, env| {
+        let source = env.variable_source(text(memory, key, key_len)?)?;
+        write_u32(memory, out, source)?;
+        Ok(0)
+    })
 }
 
 impl Waits {

@@ -50,8 +50,8 @@ fn abi_versions_are_checked_before_linking() {
         refusal(&module(&[&import, MEMORY, DESCRIBE, REDUCER]))
     };
     assert_eq!(
-        with_import("spacetime_10.6"),
-        "abi version 10.6 is not supported (host implements 10.5); missing: `spacetime_10.6::no_such_function`"
+        with_import("spacetime_10.7"),
+        "abi version 10.7 is not supported (host implements 10.6); missing: `spacetime_10.7::no_such_function`"
     );
     assert_eq!(
         with_import("spacetime_x"),
@@ -142,6 +142,7 @@ fn every_import_of_the_chapter_links() {
         ("10.4", "datastore_index_scan_point_bsatn", four),
         ("10.4", "datastore_delete_by_index_scan_point_bsatn", four),
         ("10.5", "datastore_clear", two),
+        ("10.6", "env_get", "(param i32 i32 i32) (result i32)"),
     ];
     let imports: String = imports
         .iter()

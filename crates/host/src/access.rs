@@ -7,6 +7,7 @@
 //! | `procedure_start_mut_tx` | [`Access::ask_transaction`] | trap | errno 17 | errno 17 | yes | errno 17 |
 //! | `procedure_commit_mut_tx`, `…_abort_mut_tx` | [`Access::ask_commit`], [`Access::rollback`] | errno 18 | errno 18 | errno 18 | errno 18 | yes |
 //! | `procedure_http_request` | [`Access::may_request`] | trap | errno 17 | errno 17 | yes | errno 17 |
+//! | `env_get` | [`Access::has_tables`], [`Access::read`] | trap | yes | yes | yes | yes |
 //! | `procedure_sleep_until` | [`Access::may_sleep`] | trap | trap | trap | yes | trap |
 //!
 //! All others need nothing. A function for rows (02 §14.9) is a reducer that looks up names and inserts ([`Access::making`]); all
@@ -239,6 +240,16 @@ impl Access {
             }
             _ => Err(Errno::TRANSACTION_NOT_ANONYMOUS.into()),
         }
+    }
+
+    /// Whether there are tables to read, or is a reason why they are not.
+    pub(crate) fn has_tables(&self) -> bool {
+        !matches!(self.open, Open::Nothing)
+    }
+
+    /// Whether a call runs.
+    pub(crate) fn is_lent(&self) -> bool {
+        self.has_tables() || self.is_procedure()
     }
 
     pub(crate) fn has_transaction(&self) -> bool {

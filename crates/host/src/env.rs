@@ -3,16 +3,19 @@
 mod console;
 pub(crate) mod procedures;
 mod reads;
+mod variables;
 mod writes;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use lightcone_accounts::{Account, Counted, Kind, Terms};
 use lightcone_engine::{DatastoreError, RowBuffer, ST_CONNECTION_CREDENTIALS_ID};
 use lightcone_limits::HostLimits;
+use lightcone_schema::ModuleDef;
 use lightcone_table::ReadSet;
 use lightcone_types::bsatn::Reader;
-use lightcone_types::{ConnectionId, Identity};
+use lightcone_types::{ConnectionId, Hash, Identity};
 
 use crate::access::Access;
 use crate::handles::{ByteSinks, ByteSources, ConsoleTimers};
@@ -29,6 +32,27 @@ pub struct HostConfig {
     /// For calls that are to run right away; none without a database.
     pub immediate: Option<Arc<dyn ImmediateCalls>>,
     pub accounts: InstanceAccounts,
+    /// Whose instance it is; none before its definition is known.
+    pub program: Option<Arc<ProgramVariables>>,
+}
+
+/// What is known of a program that reads variables of the environment.
+#[derive(Debug)]
+pub struct ProgramVariables {
+    pub hash: Hash,
+    /// The keys that it declares, and whether they may have no value.
+    pub variables: BTreeMap<String, bool>,
+}
+
+impl ProgramVariables {
+    pub fn new(hash: Hash, def: &ModuleDef) -> ProgramVariables {
+        let declared = def.environment();
+        let declared = declared.map(|(key, variable)| (key.clone(), variable.optional));
+        ProgramVariables {
+            hash,
+            variables: declared.collect(),
+        }
+    }
 }
 
 /// The accounts of instances that share memory: those of a writer, or those for the procedures of a database.
@@ -64,6 +88,7 @@ impl HostConfig {
             limits,
             immediate: None,
             accounts: InstanceAccounts::of(Account::root(Kind::Instances, usize::MAX)),
+            program: None,
         }
     }
 }

@@ -68,6 +68,16 @@ pub enum HostTrap {
     /// Only the host writes system tables.
     #[error("a module may read the system table `{0}`, but not write to it [LC0326]")]
     SystemTable(Box<str>),
+    /// Variables of the environment are for functions of the root module, while they run.
+    #[error("environment access requires a host-dispatched root module function")]
+    EnvironmentAccess,
+    #[error("environment key is not declared")]
+    UndeclaredVariable,
+    /// The running code is that of a program which is not the database's any more.
+    #[error("module was replaced while this function was running")]
+    ProgramReplaced,
+    #[error("required environment value is missing from the published configuration")]
+    MissingVariable,
     /// A refusal by the datastore without an errno, with its text.
     #[error("{0}")]
     Datastore(Box<str>),
@@ -223,13 +233,13 @@ mod tests {
         );
         let error = HostError::UnsupportedAbi {
             major: 10,
-            minor: 6,
+            minor: 7,
             host_major: 10,
-            host_minor: 5,
+            host_minor: 6,
         };
         assert_eq!(
             error.to_string(),
-            "abi version 10.6 is not supported (host implements 10.5)"
+            "abi version 10.7 is not supported (host implements 10.6)"
         );
     }
 }

@@ -41,6 +41,8 @@ type Buffer = Counted<Vec<u8>>;
 struct Source {
     bytes: Buffer,
     position: usize,
+    /// Its content has not been read to its end.
+    is_open: bool,
 }
 
 /// Spare buffers of sources, and their largest size.
@@ -65,10 +67,21 @@ impl ByteSources {
         if content.is_empty() {
             return Ok(0);
         }
+        self.open_any(content, sources_max)
+    }
+
+    /// As `open`, but an empty content has a source too, which ends with its first read.
+    #[inline]
+    pub(crate) fn open_any(&mut self, content: &[u8], sources_max: usize) -> Result<u32, HostTrap> {
         let spare = self.spare.pop();
         let mut bytes = spare.unwrap_or_else(|| Counted::empty(&self.account));
         bytes.extend(content).map_err(trap_of)?;
         self.push(bytes, sources_max)
+    }
+
+    /// How many are open.
+    pub(crate) fn count(&self) -> usize {
+        self.window.iter().filter(|source| source.is_open).count()
     }
 
     /// As `open`, with counted content.
@@ -92,7 +105,11 @@ impl ByteSources {
             self.grow_list()?;
         }
         self.held_bytes += bytes.len();
-        self.window.push_back(Source { bytes, position: 0 });
+        self.window.push_back(Source {
+            bytes,
+            position: 0,
+            is_open: true,
+        });
         Ok(self.first.wrapping_add(self.window.len() as u32))
     }
 
@@ -117,7 +134,7 @@ impl ByteSources {
     fn get_mut(&mut self, id: u32) -> Result<&mut Source, Errno> {
         let index = id.wrapping_sub(self.first).wrapping_sub(1) as usize;
         match self.window.get_mut(index) {
-            Some(source) if source.position < source.bytes.len() => Ok(source),
+            Some(source) if source.is_open => Ok(source),
             _ => Err(Errno::NO_SUCH_BYTES),
         }
     }
@@ -143,11 +160,11 @@ impl ByteSources {
         if source.position < source.bytes.len() {
             return Ok((count, ReadProgress::More));
         }
-        source.position = 0;
+        (source.position, source.is_open) = (0, false);
         let finished = std::mem::take(&mut source.bytes);
         self.held_bytes -= finished.len();
         self.keep(finished);
-        let is_finished = |source: &mut Source| source.bytes.is_empty();
+        let is_finished = |source: &mut Source| !source.is_open;
         while self.window.pop_front_if(is_finished).is_some() {
             self.first = self.first.wrapping_add(1);
         }

@@ -56,6 +56,7 @@ pub use console::{ConsoleFrame, ConsoleLevel, ConsoleRecord, ConsoleSink, NullCo
 pub use env::procedures::HttpSources;
 pub use env::{
     CallHandles, HostConfig, HostEnv, ImmediateCalls, InstanceAccounts, InstanceOptions, PointRead,
+    ProgramVariables,
 };
 pub use errno::Errno;
 pub use error::{AbiError, HostError, HostTrap, LimitKind};

@@ -4,7 +4,9 @@
 mod host;
 
 use host::Host;
-use lightcone_engine::{system_tables, CommitOutput, Datastore};
+use lightcone_engine::{
+    system_tables, CommitOutput, Datastore, ST_ENV_ID, ST_ENV_INDEX_ID, SYSTEM_TABLE_ID_MAX,
+};
 use lightcone_host::{
     AbiError, Errno, HostEnv, HostLimits, HostTrap, Lent, OpenTransaction, RangeBounds,
 };
@@ -38,7 +40,10 @@ fn is_refused<T: std::fmt::Debug>(result: Result<T, AbiError>, table: &str) {
 fn no_way_of_writing_reaches_a_system_table() {
     let rows = |env: &mut HostEnv, id| env.table_row_count(id).expect("system tables are readable");
     in_transaction(|env| {
-        for table in system_tables() {
+        for table in system_tables()
+            .into_iter()
+            .filter(|table| table.id != ST_ENV_ID)
+        {
             let (id, name) = (table.id, table.name.as_str());
             let before = rows(env, id);
             is_refused(env.clear(id), name);
@@ -60,7 +65,7 @@ fn no_way_of_writing_reaches_a_system_table() {
 #[test]
 fn unused_ids_are_no_such_table() {
     in_transaction(|env| {
-        for id in [0, 21, 4095, u32::MAX] {
+        for id in [0, SYSTEM_TABLE_ID_MAX + 1, 4095, u32::MAX] {
             let error = env.clear(TableId(id)).expect_err("no such table");
             assert_eq!(error, AbiError::Errno(Errno::NO_SUCH_TABLE), "{id}");
         }
@@ -68,5 +73,32 @@ fn unused_ids_are_no_such_table() {
             .delete_by_index_point(lightcone_types::IndexId(0), &[])
             .expect_err("no such index");
         assert_eq!(error, AbiError::Errno(Errno::NO_SUCH_INDEX));
+    });
+}
+
+/// Variables are read by `env_get` alone: for all else of a module their table is not there.
+#[test]
+fn the_table_of_variables_is_not_there_for_modules() {
+    let table = AbiError::Errno(Errno::NO_SUCH_TABLE);
+    let index = AbiError::Errno(Errno::NO_SUCH_INDEX);
+    in_transaction(|env| {
+        let (id, by_key) = (ST_ENV_ID, ST_ENV_INDEX_ID);
+        let range = || RangeBounds::of_first(&[2], &[2]);
+        assert_eq!(env.table_id_from_name("st_env"), Err(table.clone()));
+        assert_eq!(env.index_id_from_name("st_env_key_idx_btree"), Err(index));
+        assert_eq!(env.table_row_count(id), Err(table.clone()));
+        assert_eq!(env.table_scan(id), Err(table.clone()));
+        assert_eq!(env.index_scan_point(by_key, &[0; 4]), Err(table.clone()));
+        assert_eq!(env.index_scan_range(by_key, range()), Err(table.clone()));
+        assert_eq!(env.point_read(by_key, &mut [0; 64], 4), Err(table.clone()));
+        assert_eq!(env.clear(id), Err(table.clone()));
+        assert_eq!(env.insert(id, &mut [0; 64]), Err(table.clone()));
+        assert_eq!(env.update(id, by_key, &mut [0; 64]), Err(table.clone()));
+        assert_eq!(env.delete_all_by_eq(id, &[0; 4]), Err(table.clone()));
+        assert_eq!(
+            env.delete_by_index_point(by_key, &[0; 64]),
+            Err(table.clone())
+        );
+        assert_eq!(env.delete_by_index_range(by_key, range()), Err(table));
     });
 }

@@ -1,5 +1,6 @@
 //! The validated module definition: everything the host derives from the raw one (02 §8, §9, §10).
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use lightcone_types::bsatn::DecodeError;
@@ -7,6 +8,7 @@ use lightcone_types::{AlgebraicType, ColId, ProductType, TypeRef, Typespace};
 use rustc_hash::FxHashMap;
 
 use crate::args::ArgsLayout;
+use crate::environment::EnvironmentVariableDef;
 use crate::raw::{CaseConversionPolicy, HttpMethod, Lifecycle, MethodOrAny, RawVersion};
 use crate::table::{IndexAlgorithm, TableAccess};
 
@@ -67,6 +69,8 @@ pub struct ModuleLevel {
     pub http_handlers: Vec<HttpHandlerDef>,
     pub http_routes: Vec<HttpRouteDef>,
     pub row_level_security: Vec<String>,
+    /// Variables by key, only of the root. None: the module does not say that it has any, or none.
+    pub environment: Option<BTreeMap<String, EnvironmentVariableDef>>,
     /// Only of the root. Its reducer stands among those of the level, as its position is its id; its tables do not.
     pub migration: Option<MigrationDef>,
     pub submodules: Vec<ModuleLevel>,
@@ -335,6 +339,11 @@ impl ModuleDef {
                 }
         });
         route.map(|route| route.handler)
+    }
+
+    /// The declared variables of the environment, in order of their keys.
+    pub fn environment(&self) -> impl Iterator<Item = (&String, &EnvironmentVariableDef)> {
+        self.root.environment.iter().flatten()
     }
 
     /// The table with this canonical, namespaced name.

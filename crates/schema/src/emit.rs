@@ -11,13 +11,30 @@ impl ModuleDef {
     /// The definition in its version 10 form, all names canonical: it validates again to the same ones, but for explicit names of
     /// indexes.
     pub fn to_raw_v10(&self) -> RawModuleDefV10 {
-        level_v10(&self.root)
+        let mut raw = level_v10(&self.root);
+        if self.root.environment.is_some() {
+            let declared = self.environment_declarations();
+            raw.sections
+                .insert(0, RawModuleDefV10Section::Environment(declared));
+        }
+        raw
     }
 
     /// The definition in its version 9 form: canonical names; without submodules, event flags,
     /// visibility, HTTP and view keys (02 §15.2).
     pub fn to_raw_v9(&self) -> RawModuleDefV9 {
         level_v9(&self.root)
+    }
+
+    /// The declared variables of the environment as a module sends them, in order of their keys.
+    pub fn environment_declarations(&self) -> Vec<RawEnvironmentDeclarationV10> {
+        let declared = self.environment();
+        let declared = declared.map(|(name, variable)| RawEnvironmentDeclarationV10 {
+            name: name.clone(),
+            ty: variable.ty.clone(),
+            optional: variable.optional,
+        });
+        declared.collect()
     }
 
     /// The JSON text of [`to_raw_v9`](Self::to_raw_v9) or [`to_raw_v10`](Self::to_raw_v10), without envelope.

@@ -217,6 +217,11 @@ pub enum ValidationError {
     )]
     TypeHasIncorrectOrdering { name: String, ty: TypeRef },
 
+    #[error("invalid environment declaration: {reason}")]
+    Environment { reason: String },
+    #[error("submodule {namespace:?} cannot declare environment variables")]
+    EnvironmentInSubmodule { namespace: String },
+
     #[error("the migration function `{function}` {problem} [LC0235]")]
     Migration { function: String, problem: String },
 

@@ -8,6 +8,7 @@ mod build;
 pub mod case;
 mod def;
 mod emit;
+mod environment;
 mod error;
 mod name;
 mod plan;
@@ -17,6 +18,10 @@ pub mod table;
 mod validate;
 
 pub use def::*;
+pub use environment::{
+    is_environment_key, EnvironmentType, EnvironmentVariableDef, ENVIRONMENT_BYTES_MAX,
+    ENVIRONMENT_KEYS_MAX, ENVIRONMENT_KEY_BYTES_MAX, ENVIRONMENT_VALUE_BYTES_MAX,
+};
 pub use error::{Error, TypeLocation, TypeUseError, ValidationError, ValidationErrors};
 pub use name::{check_identifier, IdentifierError, IDENTIFIER_BYTES_MAX, NAMESPACE_BYTES_MAX};
 pub use plan::{

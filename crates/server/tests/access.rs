@@ -7,12 +7,15 @@ use common::{answer, config, header, json, TestServer, User};
 const PAGE: &str = "https://evil.example";
 
 /// What changes or tells about databases and the server.
-const MANAGEMENT: [(&str, &str); 33] = [
+const MANAGEMENT: [(&str, &str); 36] = [
     ("POST", "/v1/database"),
     ("PUT", "/v1/database/d"),
     ("DELETE", "/v1/database/d"),
     ("POST", "/v1/database/d/pre_publish"),
     ("PUT", "/v1/database/d/reset"),
+    ("GET", "/v1/database/d/environment"),
+    ("PUT", "/v1/database/d/environment"),
+    ("PATCH", "/v1/database/d/environment"),
     ("GET", "/v1/database/d/tables"),
     ("GET", "/v1/database/d/metrics"),
     ("GET", "/v1/database/d/queries"),

@@ -92,6 +92,12 @@ export type HttpMethod =
 export type MethodOrAny = { tag: "Any" } | { tag: "Method"; value: HttpMethod };
 export type RawHttpRouteDefV10 = { handlerFunction: string; method: MethodOrAny; path: string };
 export type RawViewPrimaryKeyDefV10 = { viewSourceName: string; columns: string[] };
+/** Which values a variable of the environment may have. */
+export type EnvVarType =
+  | { tag: "String" }
+  | { tag: "StringLiteral"; value: string }
+  | { tag: "Union"; value: string[] };
+export type RawEnvironmentDeclarationV10 = { name: string; ty: EnvVarType; optional: boolean };
 export type RawSubmoduleV10 = { namespace: string; module: RawModuleDefV10 };
 
 /** All sections of a definition. */
@@ -111,6 +117,8 @@ export type RawModuleDefV10 = {
   explicitNames: { entries: ExplicitNameEntry[] };
   caseConversionPolicy: CaseConversionPolicy;
   submodules: RawSubmoduleV10[];
+  /** Not sent if it is not there, so that hosts before 2.11 understand the definition. */
+  environment?: RawEnvironmentDeclarationV10[];
 };
 
 /** How names of a module become names in the database. */
@@ -292,7 +300,15 @@ class DefinitionWriter {
     this.string(def.path);
   };
 
-  /** All fifteen sections, also empty ones. */
+  environment: Write<RawEnvironmentDeclarationV10> = ({ name, ty, optional }) => {
+    this.string(name);
+    this.out.writeU8(["String", "StringLiteral", "Union"].indexOf(ty.tag));
+    if (ty.tag === "StringLiteral") this.string(ty.value);
+    if (ty.tag === "Union") this.list(ty.value, this.string);
+    this.out.writeBool(optional);
+  };
+
+  /** All fifteen sections, also empty ones, and the environment if it is declared. */
   module(def: RawModuleDefV10): void {
     const sections: [tag: number, write: () => void][] = [
       [0, () => this.list(def.typespace.types, this.type)],
@@ -332,6 +348,8 @@ class DefinitionWriter {
           }),
       ],
     ];
+    const { environment } = def;
+    if (environment) sections.push([15, () => this.list(environment, this.environment)]);
     this.out.writeU32(sections.length);
     for (const [tag, write] of sections) {
       this.out.writeU8(tag);

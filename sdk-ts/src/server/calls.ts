@@ -4,6 +4,7 @@ import { makeQueryBuilder } from "../core/query";
 import type { Timestamp } from "../core/timestamp";
 import type { Uuid } from "../core/uuid";
 import { CallRandom, databaseIdentity, ReducerCtxImpl } from "./ctx";
+import { contextEnvironment } from "./environment_access";
 import { httpClient } from "./http";
 import type { Random } from "./random";
 import type { ProcedureEntry, ReducerEntry, Registry, ViewEntry } from "./registry";
@@ -85,6 +86,7 @@ export class ProcedureCtxImpl {
   readonly sender: Identity;
   readonly timestamp: Timestamp;
   readonly connectionId: ConnectionId | null;
+  readonly env = contextEnvironment;
   readonly http = httpClient;
   readonly as: object;
   readonly #level: Level;

@@ -4,6 +4,7 @@ import { Identity } from "../core/identity";
 import { Timestamp } from "../core/timestamp";
 import { Uuid } from "../core/uuid";
 import type { AuthCtx, JsonObject, JwtClaims } from "./ctx_types";
+import { contextEnvironment } from "./environment_access";
 import { httpClient } from "./http";
 import { makeRandom, type Random } from "./random";
 import { sys } from "./sys";
@@ -110,6 +111,7 @@ export class ReducerCtxImpl {
   connectionId!: ConnectionId | null;
   readonly db: object;
   readonly as: object;
+  readonly env = contextEnvironment;
   #call: CallRandom | undefined;
   #auth: Auth | undefined;
 
@@ -164,6 +166,7 @@ export class ReducerCtxImpl {
  * from there on demand. The buffer holds until the next call.
  */
 class DirectCallCtx {
+  readonly env = contextEnvironment;
   readonly #view: DataView;
   #sender: Identity | undefined;
   #timestamp: Timestamp | undefined;

@@ -7,6 +7,7 @@ import type { ReadonlyTable, Table } from "../core/table";
 import type { Timestamp } from "../core/timestamp";
 import type { InferTypeOfRow, RowObj } from "../core/type_inference";
 import type { Uuid } from "../core/uuid";
+import type { Environment } from "./environment_access";
 import type { Random } from "./random";
 
 /** Parameters of a function: a type for each name. */
@@ -93,6 +94,8 @@ export type ReducerCtx<SchemaDef extends AnySchema> = Readonly<{
   connectionId: ConnectionId | null;
   /** The tables. */
   db: DbView<SchemaDef>;
+  /** Variables of the environment. */
+  env: Environment;
   senderAuth: AuthCtx;
   newUuidV4(): Uuid;
   newUuidV7(): Uuid;

@@ -20,6 +20,7 @@ import {
 import { forgetTimers } from "./console";
 import { ReducerCtxImpl } from "./ctx";
 import { makeDirectHooks } from "./direct_hooks";
+import { contextEnvironment } from "./environment_access";
 import { errorConstructor } from "./errors";
 import { readRequest, writeResponse } from "./http_handlers";
 import type { ProcedureEntry, ReducerEntry, Registry, ViewEntry } from "./registry";
@@ -133,7 +134,12 @@ class Hooks {
     const { level, entry } = this.#views[id]!;
     const params = entry.decode(new BinaryReader(args));
     databaseView(this.#root);
-    const ctx = { sender: new Identity(sender), db: databaseView(level), from: queryBuilder(level) };
+    const ctx = {
+      sender: new Identity(sender),
+      db: databaseView(level),
+      env: contextEnvironment,
+      from: queryBuilder(level),
+    };
     return this.#viewResult(entry, __spacetimedb_end_short_backtrace(entry.fn, ctx, params));
   }
 
@@ -141,7 +147,7 @@ class Hooks {
     const { level, entry } = this.#anonymousViews[id]!;
     const params = entry.decode(new BinaryReader(args));
     databaseView(this.#root);
-    const ctx = { db: databaseView(level), from: queryBuilder(level) };
+    const ctx = { db: databaseView(level), env: contextEnvironment, from: queryBuilder(level) };
     return this.#viewResult(entry, __spacetimedb_end_short_backtrace(entry.fn, ctx, params));
   }
 

@@ -6,6 +6,7 @@ import type { Timestamp } from "../core/timestamp";
 import type { AnyFunction } from "../core/untyped";
 import type { Uuid } from "../core/uuid";
 import type { SubmodulesOf } from "./ctx_types";
+import type { Environment } from "./environment_access";
 import { type HttpClient, Request, SyncResponse } from "./http";
 import { decodeRequest, encodeResponse, methodFromText } from "./http_types";
 import type { TransactionCtx } from "./procedures";
@@ -24,6 +25,8 @@ export interface HandlerContext<S extends AnySchema = AnySchema> {
   /** Made up by the server for each request. */
   readonly sender: Identity;
   readonly timestamp: Timestamp;
+  /** Variables of the environment. */
+  readonly env: Environment;
   readonly http: HttpClient;
   /** The identity of the database. */
   readonly identity: Identity;

@@ -16,6 +16,15 @@ export type {
 export * from "../core/type_builders";
 export type { Uuid } from "../core/uuid";
 export type { AuthCtx, DbView, JwtClaims, Reducer, ReducerCtx } from "./ctx_types";
+export {
+  type EnvironmentDeclaration,
+  type EnvironmentExport,
+  type EnvironmentOf,
+  type EnvironmentValues,
+  environment,
+  type OptionalVariable,
+} from "./environment";
+export type { Environment } from "./environment_access";
 export { errors, SenderError, SpacetimeHostError } from "./errors";
 export {
   type BodyInit,

@@ -11,6 +11,7 @@ import type { AnyFunction } from "../core/untyped";
 import type { AnyTypeBuilder } from "../core/untyped_builders";
 import type { Uuid } from "../core/uuid";
 import type { ParamsObj, ReducerCtx, SubmodulesOf } from "./ctx_types";
+import type { Environment } from "./environment_access";
 import type { HttpClient } from "./http";
 import type { Random } from "./random";
 import { asExport, type FunctionOptions, type ModuleExport } from "./registry";
@@ -52,6 +53,8 @@ export interface ProcedureCtx<S extends AnySchema> {
   readonly identity: Identity;
   readonly timestamp: Timestamp;
   readonly connectionId: ConnectionId | null;
+  /** Variables of the environment. */
+  readonly env: Environment;
   readonly http: HttpClient;
   readonly random: Random;
   readonly as: ProcedureCtxs<SubmodulesOf<S>>;

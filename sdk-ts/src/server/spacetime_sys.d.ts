@@ -62,3 +62,7 @@ declare module "spacetime:sys@2.0" {
 declare module "spacetime:sys@2.1" {
   export function datastore_clear(table: number): bigint;
 }
+
+declare module "spacetime:sys@2.2" {
+  export function env_get(key: string): string | null;
+}

@@ -15,6 +15,7 @@ import type { ProductTypeType } from "../core/type_tree";
 import type { AnyFunction } from "../core/untyped";
 import type { AnyColumn, AnyTypeBuilder } from "../core/untyped_builders";
 import type { ParamsObj, ReadonlyDbView } from "./ctx_types";
+import type { Environment } from "./environment_access";
 import { asExport, type FunctionOptions, type ModuleExport, type Registry } from "./registry";
 
 /** A view, to be exported. */
@@ -23,6 +24,8 @@ export type ViewExport<ViewFn> = ViewFn & ModuleExport;
 /** The context of a view with one result for all callers. */
 export type AnonymousViewCtx<S extends AnySchema> = Readonly<{
   db: ReadonlyDbView<S>;
+  /** Variables of the environment. The view follows their changes. */
+  env: Environment;
   /** Starts a query, which a view may return in place of rows. */
   from: QueryBuilder<S>;
 }>;

@@ -38,7 +38,14 @@ beforeAll(async () => {
 afterAll(() => rm(directory, { recursive: true, force: true }));
 
 const FRAMEWORKS = ["@angular/core", "@tanstack/react-query", "react", "solid-js", "svelte", "vue"];
-const EXTERNAL = [...FRAMEWORKS, "solid-js/store", "svelte/store", "spacetime:sys@2.0", "spacetime:sys@2.1"];
+const EXTERNAL = [
+  ...FRAMEWORKS,
+  "solid-js/store",
+  "svelte/store",
+  "spacetime:sys@2.0",
+  "spacetime:sys@2.1",
+  "spacetime:sys@2.2",
+];
 
 /** `alias`: what is bundled in place of this package. */
 type Alias = Record<string, string>;

@@ -43,6 +43,7 @@ const SYS_2_0 = [
   "procedure_http_request",
 ];
 const SYS_2_1 = ["datastore_clear"];
+const SYS_2_2 = ["env_get"];
 
 const bundles = new Map<string, Promise<string>>();
 
@@ -87,7 +88,9 @@ async function bundleNow(source: string, sdk: Sdk): Promise<string> {
         setup(plugin) {
           plugin.onResolve({ filter: /^spacetime:sys@/ }, (args) => ({ path: args.path, namespace: "sys" }));
           plugin.onLoad({ filter: /.*/, namespace: "sys" }, (args) => {
-            const names = args.path.endsWith("@2.0") ? ["moduleHooks", ...SYS_2_0] : SYS_2_1;
+            const names = { "2.0": ["moduleHooks", ...SYS_2_0], "2.1": SYS_2_1, "2.2": SYS_2_2 }[
+              args.path.slice(-3)
+            ]!;
             return {
               contents: names.map((name) => `export const ${name} = __sys.${name};`).join("\n"),
               loader: "js",
@@ -118,7 +121,7 @@ export class Module {
   private constructor(code: string, functions: SysFunctions, prepare?: (context: vm.Context) => void) {
     const hooksSymbol = Symbol("SpacetimeDB.moduleHooks.v2");
     const sys: Record<string, unknown> = { moduleHooks: hooksSymbol };
-    for (const name of [...SYS_2_0, ...SYS_2_1]) {
+    for (const name of [...SYS_2_0, ...SYS_2_1, ...SYS_2_2]) {
       sys[name] = (...args: unknown[]) => {
         this.calls.push([name, ...args.map(recorded)]);
         const answer = functions[name];

@@ -8,6 +8,7 @@ pub mod delete;
 pub mod describe;
 pub mod dev;
 pub mod doctor;
+pub mod env;
 pub mod generate;
 pub mod init;
 pub mod list;

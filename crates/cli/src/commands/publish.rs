@@ -2,20 +2,24 @@
 
 pub(super) mod backfill;
 mod check;
+mod environment;
 mod plan;
 mod rows;
 mod upload;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use clap::ArgAction;
 
 use super::Context;
 use crate::build::{self, Built};
+use crate::env_file;
 use crate::error::{Error, Result};
 use crate::output::remark;
 use crate::project::{Project, Target};
 use crate::targets::chosen;
+use environment::Given;
 use plan::{Plan, Source, Yes};
 
 pub use plan::DeleteData;
@@ -78,6 +82,18 @@ pub struct Args {
     /// The environment layer of spacetime.json
     #[arg(long, value_name = "ENV")]
     env: Option<String>,
+    /// Set variables of the module's environment from a file with lines KEY=VALUE; `-` is the standard input
+    #[arg(long, value_name = "FILE")]
+    env_file: Option<PathBuf>,
+    /// Change the environment of the running module and nothing else
+    #[arg(long, conflicts_with_all = ["delete_data", "dry_run"])]
+    env_only: bool,
+    /// Remove a variable of the environment
+    #[arg(long, value_name = "KEY", action = ArgAction::Append)]
+    unset_env: Vec<String>,
+    /// Remove all variables of the environment that get no new value
+    #[arg(long, conflicts_with = "unset_env")]
+    replace_env: bool,
     /// C# only: compile ahead of time
     #[arg(long)]
     native_aot: bool,
@@ -118,6 +134,10 @@ pub async fn publish_for_dev(
         delete_data: consent.delete_data.unwrap_or(DeleteData::OnConflict),
         yes,
         dry_run: false,
+        environment: Given {
+            values: of_project(database)?,
+            ..Given::default()
+        },
         terminal_only: true,
     };
     upload::publish(context, &plan).await
@@ -220,6 +240,12 @@ fn plan(args: &Args, target: Target) -> Result<Plan> {
         .or_else(|| named(&target.bin_path, &target.js_path, &target.module_path));
     let csharp = build::csharp_options(args.native_aot, args.dotnet_version.as_deref());
     let build_options = args.build_options.clone().or(target.build_options);
+    let mut values = from_config(target.env);
+    if let Some(file) = &args.env_file {
+        let of_file = env_file::read(file)?.into_iter();
+        values.extend(of_file.map(|(key, value)| (key, (value, "file"))));
+    }
+    values.retain(|key, _| !args.unset_env.contains(key));
     Ok(Plan {
         name: target.database,
         server: args.server.clone().or(target.server),
@@ -233,8 +259,31 @@ fn plan(args: &Args, target: Target) -> Result<Plan> {
         delete_data: args.delete_data,
         yes: args.yes.clone(),
         dry_run: args.dry_run,
+        environment: Given {
+            values,
+            unset: args.unset_env.clone(),
+            replaces: args.replace_env,
+            only: args.env_only,
+        },
         terminal_only: false,
     })
+}
+
+type Values = BTreeMap<String, (String, &'static str)>;
+
+fn from_config(variables: BTreeMap<String, String>) -> Values {
+    let variables = variables.into_iter();
+    let from_config = variables.map(|(key, value)| (key, (value, "config")));
+    from_config.collect()
+}
+
+/// What the project here says of the environment of this database.
+fn of_project(database: &str) -> Result<Values> {
+    let project = Project::find(Path::new("."), Some("dev"))?;
+    let targets = project.map_or(Ok(Vec::new()), |project| project.targets())?;
+    let is_meant = |target: &Target| target.database.as_deref() == Some(database);
+    let meant = targets.into_iter().find(is_meant);
+    Ok(from_config(meant.unwrap_or_default().env))
 }
 
 #[cfg(test)]

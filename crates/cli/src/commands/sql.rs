@@ -46,11 +46,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
     let (database, words) = args.common.resolve(&args.args, after)?;
     let auth = Auth::new(args.anonymous, args.common.yes);
     let (client, identity) = context.reach(&database, auth).await?;
-    let session = Session {
-        client,
-        identity,
-        confirmed: args.confirmed,
-    };
+    let session = Session::new((client, identity), args.confirmed);
     if args.interactive {
         let history = context.paths.home.join(".stdb.history.txt");
         return interactive(&session, &database.name, &history).await;
@@ -68,14 +64,22 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
     Ok(())
 }
 
-struct Session {
+pub(super) struct Session {
     client: Client,
     identity: Identity,
     confirmed: Option<bool>,
 }
 
 impl Session {
-    async fn query(&self, sql: &str) -> Result<String> {
+    pub(super) fn new((client, identity): (Client, Identity), confirmed: Option<bool>) -> Session {
+        Session {
+            client,
+            identity,
+            confirmed,
+        }
+    }
+
+    pub(super) async fn query(&self, sql: &str) -> Result<String> {
         let confirmed = self.confirmed.map(|value| format!("?confirmed={value}"));
         let confirmed = confirmed.unwrap_or_default();
         let path = format!("/v1/database/{}/sql{confirmed}", self.identity.to_hex());
@@ -85,9 +89,11 @@ impl Session {
 }
 
 #[derive(Debug, Default, PartialEq)]
-struct Statement {
+pub(super) struct Statement {
     header: Vec<String>,
     rows: Vec<Vec<String>>,
+    /// The only value, if it is a text.
+    text: Option<String>,
     inserted: u64,
     deleted: u64,
     updated: u64,
@@ -95,7 +101,12 @@ struct Statement {
 }
 
 impl Statement {
-    fn table(&self) -> String {
+    /// The value of a result that is one text.
+    pub(super) fn only_text(&self) -> Option<&str> {
+        self.text.as_deref()
+    }
+
+    pub(super) fn table(&self) -> String {
         table::psql(&self.header, &self.rows)
     }
 
@@ -116,7 +127,7 @@ impl Statement {
 }
 
 /// Reads the server's answer (06 §5.14) and renders every cell.
-fn parse_results(text: &str) -> Result<Vec<Statement>> {
+pub(super) fn parse_results(text: &str) -> Result<Vec<Statement>> {
     const BAD: &str = "the server's SQL result is not one this program can read";
     let bad = |e: JsonError| Error::caused("LC0616", BAD, e);
     let root = parse(text).map_err(bad)?;
@@ -138,6 +149,14 @@ fn parse_result(node: &Node<'_>) -> Result<Statement, JsonError> {
     let header = header.collect();
     let mut rows = Vec::new();
     let found = node.get("rows").and_then(Node::as_array);
+    let only = match found {
+        Some([row]) => row.as_array(),
+        _ => None,
+    };
+    let text = match only {
+        Some([cell]) => cell.as_str().map(str::to_owned),
+        _ => None,
+    };
     for row in found.unwrap_or_default() {
         let cells = row.as_array();
         let cells = cells.ok_or_else(|| JsonError::at(row, "expected an array of columns"))?;
@@ -153,6 +172,7 @@ fn parse_result(node: &Node<'_>) -> Result<Statement, JsonError> {
     Ok(Statement {
         header,
         rows,
+        text,
         inserted: count("rows_inserted"),
         deleted: count("rows_deleted"),
         updated: count("rows_updated"),

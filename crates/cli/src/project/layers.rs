@@ -84,7 +84,7 @@ pub(super) fn normalise(map: Map<String, Value>) -> Map<String, Value> {
         .collect()
 }
 
-/// Later layers win key by key; `children` are merged element by element, never made longer.
+/// Later layers win key by key, in `env` too; `children` are merged element by element, never made longer.
 pub(super) fn merge(base: &mut Map<String, Value>, overlay: Map<String, Value>) {
     for (key, value) in overlay {
         match (base.get_mut(&key), value) {
@@ -95,6 +95,9 @@ pub(super) fn merge(base: &mut Map<String, Value>, overlay: Map<String, Value>) 
                         (child, overlay) => *child = overlay,
                     }
                 }
+            }
+            (Some(Value::Object(variables)), Value::Object(overlay)) if key == "env" => {
+                variables.extend(overlay);
             }
             (_, value) => {
                 base.insert(key, value);

@@ -1,11 +1,11 @@
 //! A new database in memory, from a program (02 §13).
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use lightcone_engine::{CommitOutput, Datastore, ModuleRecord};
 use lightcone_host::{
-    HostConfig, HostEnv, ModuleInstance, OpenTransaction, ReducerCall, ReducerOutcome,
-    FATAL_ERROR_TEXT,
+    HostConfig, ModuleInstance, OpenTransaction, ReducerCall, ReducerOutcome, FATAL_ERROR_TEXT,
 };
 use lightcone_types::ConnectionId;
 
@@ -28,6 +28,7 @@ pub(super) struct Initialized {
 pub(super) fn initialize(
     options: &DatabaseOptions,
     program: Program,
+    variables: Arc<BTreeMap<String, String>>,
     config: HostConfig,
     log: Option<Arc<ModuleLog>>,
 ) -> Result<(Program, Initialized), Error> {
@@ -35,15 +36,16 @@ pub(super) fn initialize(
     let kept = options.clone();
     let environment = &*options.commons.environment;
     options.loads.run(environment, task, move || {
-        let initialized = creating_transaction(&kept, &program, &config, log.as_deref())?;
+        let initialized =
+            creating_transaction(&kept, (&program, &variables), &config, log.as_deref())?;
         Ok((program, initialized))
     })?
 }
 
-/// Catalog, tables, program, `init`.
+/// Catalog, tables, program, variables, `init`.
 fn creating_transaction(
     options: &DatabaseOptions,
-    program: &Program,
+    (program, variables): (&Program, &BTreeMap<String, String>),
     config: &HostConfig,
     log: Option<&ModuleLog>,
 ) -> Result<Initialized, Error> {
@@ -52,7 +54,7 @@ fn creating_transaction(
             log.info(text);
         }
     };
-    let mut instance = program.loaded.instantiate(HostEnv::new(config.clone()))?;
+    let mut instance = program.instantiate(config.clone())?;
     let mut datastore = Datastore::new();
     options.configure(&mut datastore);
     datastore.know_old_tables(&program.def);
@@ -73,6 +75,7 @@ fn creating_transaction(
         datastore.put_row_level_security(table, &sql)?;
     }
     datastore.set_module_record(&module_record(options, program))?;
+    datastore.set_environment(variables)?;
     if let Some(init) = program.def.init {
         say("Invoking `init` reducer");
         run_init(options, program, init, instance.as_mut(), &mut datastore)?;

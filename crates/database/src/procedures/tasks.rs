@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
 
-use lightcone_host::{HostEnv, InterruptReason, ProcedureOutcome, SuspendableInstance};
+use lightcone_host::{InterruptReason, ProcedureOutcome, SuspendableInstance};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::fiber::{Asks, Body, Fiber, FiberRequest};
@@ -116,7 +116,7 @@ async fn wait_for_place(shared: &Shared, under_way: &UnderWay) -> Result<Place, 
     if let Some(instance) = procedures.take_idle(module.version) {
         return Ok((running, instance));
     }
-    let env = HostEnv::new(shared.procedure_config());
+    let env = module.program.env(shared.procedure_config());
     let made = module.program.loaded.instantiate_suspendable(env);
     let made = made.ok_or_else(|| "its engine runs no procedures beside the writer".to_owned())?;
     let instance = made.await?;

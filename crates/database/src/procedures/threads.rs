@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use lightcone_host::{HostEnv, ModuleInstance, ProcedureOutcome, ProcedureResult};
+use lightcone_host::{ModuleInstance, ProcedureOutcome, ProcedureResult};
 
 use super::leased_transactions::LeasedTransactions;
 use super::thread_queue::{Bell, ThreadQueue};
@@ -76,8 +76,8 @@ fn run(
 }
 
 fn make(shared: &Shared, under_way: &UnderWay) -> Result<Box<dyn ModuleInstance>, Refusal> {
-    let loaded = &under_way.job().module.program.loaded;
-    let mut instance = loaded.instantiate(HostEnv::new(shared.procedure_config()))?;
+    let program = &under_way.job().module.program;
+    let mut instance = program.instantiate(shared.procedure_config())?;
     instance.prepare();
     Ok(instance)
 }

@@ -9,6 +9,7 @@ use lightcone_types::ProductType;
 use super::RowEncoder;
 use crate::budget::{HeldBytes, Holder};
 use crate::calls::Caller;
+use crate::catalog::WithoutEnvironment;
 use crate::error::{Refusal, SqlError};
 use crate::handle::DatabaseHandle;
 use crate::module::Module;
@@ -41,7 +42,8 @@ impl Compiler {
     /// # Errors
     /// What it is refused for: names that there are not, or that the caller does not see.
     pub fn compile(&self, text: &str) -> Result<Reading, SqlError> {
-        let statement = compile_postgresql(text, &self.module.catalog, &self.caller);
+        let catalog = WithoutEnvironment(&self.module.catalog);
+        let statement = compile_postgresql(text, &catalog, &self.caller);
         let query = statement.map_err(Refusal::from)?.into_query();
         let query = query.ok_or(SqlError::Writes)?;
         Ok(Reading {

@@ -13,7 +13,7 @@ use crate::error::Refusal;
 const UNUSED_CHECK_MAX: Duration = Duration::from_secs(1);
 
 impl Views {
-    /// A new program takes over, in the open transaction: evaluates all instances that have subscribers, and those that
+    /// A new program takes over, or another environment, in the open transaction: evaluates all instances that have subscribers, and those that
     /// were read lately.
     ///
     /// # Errors
@@ -60,7 +60,7 @@ impl Views {
         match failure {
             Some(reason) if !was_failing => {
                 let name = evaluation.host.name(self.instance(number).key.table);
-                Err(Refusal(format!("the new program's view `{name}` fails for a caller who is subscribed to it or has read it lately: {reason} [LC0331]")))
+                Err(Refusal(format!("view `{name}` fails for a caller who is subscribed to it or has read it lately: {reason} [LC0331]")))
             }
             _ => Ok(()),
         }

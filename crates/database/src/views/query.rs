@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use lightcone_engine::Datastore;
+use lightcone_engine::{is_restricted, Datastore};
 use lightcone_live::{
     BoundWindow, Holder, IndexBuilding, IndexUser, JoinShape, Joins, Shapes, WindowUser, Windows,
 };
@@ -120,6 +120,10 @@ fn compile(
     };
     if let Some(view) = query.read_tables().find(|table| table.view.is_some()) {
         return Err(Refusal(format!("it reads the view `{}`", view.name)));
+    }
+    if query.read_tables().any(|table| is_restricted(&table.name)) {
+        let text = "module SQL views cannot read a module-restricted table";
+        return Err(Refusal(text.to_owned()));
     }
     if query.fragments.iter().any(Fragment::reads_sender) {
         return Err(Refusal("it has parameters".to_owned()));

@@ -1,6 +1,6 @@
 //! Calling the functions of views.
 
-use lightcone_host::{HostConfig, HostEnv, ModuleInstance, ReadView, ViewCall, ViewOutcome};
+use lightcone_host::{HostConfig, ModuleInstance, ReadView, ViewCall, ViewOutcome};
 use lightcone_table::ReadSet;
 use lightcone_types::{Identity, TableId};
 
@@ -76,8 +76,7 @@ impl Runner {
 }
 
 fn make(host: ViewHost<'_>) -> Result<Box<dyn ModuleInstance>, Refusal> {
-    let loaded = &host.module.program.loaded;
-    Ok(loaded.instantiate(HostEnv::new(config(host)))?)
+    Ok(host.module.program.instantiate(config(host))?)
 }
 
 fn config(host: ViewHost<'_>) -> HostConfig {

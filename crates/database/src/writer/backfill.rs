@@ -12,6 +12,7 @@ use crate::backfill::{Backfill, Failure, Resumed};
 use crate::error::UpdateError;
 use crate::migration::{cancelled, PlannedMigration};
 use crate::module::Program;
+use crate::variables::EnvironmentChange;
 
 /// Those who publish the same program again wait too: so many at a time.
 const WAITING_MAX: usize = 64;
@@ -37,6 +38,9 @@ impl Writer {
             running.waiting.push(ended);
             return Ok(());
         }
+        // What it lacks now it would lack when all rows are migrated, too.
+        let stored = self.datastore.environment();
+        planned.environment.checked(stored, &program.def)?;
         // What is prepared here takes its time: no other client's answer waits for it.
         self.end_round();
         let record = BackfillRecord {
@@ -130,6 +134,7 @@ impl Writer {
         let planned = PlannedMigration {
             plan,
             from: self.module.program.hash,
+            environment: EnvironmentChange::default(),
         };
         self.start_backfill(program, planned, record.started_us)
     }

@@ -5,9 +5,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use lightcone_engine::MigrationWork;
-use lightcone_host::HostEnv;
 use lightcone_schema::{MigrationPlan, TableSchema};
-use lightcone_types::TableId;
+use lightcone_types::{Hash, TableId};
 use rustc_hash::FxHashMap;
 
 use super::same_meaning::same_meaning;
@@ -24,6 +23,7 @@ use crate::migration_progress::MigrationOutcome;
 use crate::module::{Module, Program};
 use crate::peer::SetKey;
 use crate::request::CompiledSet;
+use crate::variables::{EnvironmentChange, EnvironmentError, EnvironmentMetadata};
 use lightcone_live::LiveQuery;
 
 /// What clients are told that have to go.
@@ -88,10 +88,8 @@ impl Writer {
         program: Program,
         planned: PlannedMigration,
     ) -> Result<(), UpdateError> {
-        let env = HostEnv::new(self.shared.config.clone());
         let instance = program
-            .loaded
-            .instantiate(env)
+            .instantiate(self.shared.config.clone())
             .map_err(|error| UpdateError::Module(error.to_string()))?;
         // A migration may take its time: no other answer waits for it.
         self.end_round();
@@ -152,6 +150,10 @@ impl Writer {
         record.program_hash = program.hash;
         record.program = program.bytes.to_vec();
         datastore.set_module_record(&record)?;
+        // Before the first step: the migration function may read it.
+        let stored = datastore.environment();
+        let variables = planned.environment.checked(stored, &program.def)?;
+        datastore.set_environment(&variables)?;
         let (old, log) = (self.module.def().clone(), self.shared.log.clone());
         let around = Surroundings {
             options: &self.shared.options,
@@ -171,6 +173,53 @@ impl Writer {
         // Of a database that was made by a version without views.
         datastore.create_views(&program.def)?;
         Ok(())
+    }
+
+    // ---- The environment alone ------------------------------------------------------------------------------------------
+
+    /// Changes variables of the running program. Whether that changes anything.
+    pub(super) fn change_environment(
+        &mut self,
+        change: &EnvironmentChange,
+        expected: Option<Hash>,
+    ) -> Result<bool, UpdateError> {
+        if let Some(reason) = self.shared.status.read_only() {
+            return Err(UpdateError::Database(reason));
+        }
+        if expected.is_some_and(|expected| expected != self.module.program.hash) {
+            return Err(EnvironmentError::VersionConflict.into());
+        }
+        let stored = self.datastore.environment();
+        let variables = change.checked(stored.clone(), self.module.def())?;
+        if variables == stored {
+            return Ok(false);
+        }
+        self.datastore.begin();
+        if let Err(error) = self.datastore.set_environment(&variables) {
+            self.datastore.rollback();
+            return Err(error.into());
+        }
+        let committed = self.commit_program(self.module.clone(), |reason| {
+            format!("view evaluation failed during environment publication: {reason}")
+        });
+        match committed {
+            Ok(ops) => self.event(Event::Committed { ops }),
+            Err(error) => {
+                self.rebuild_views();
+                self.log_failed_update(&error);
+                return Err(error);
+            }
+        }
+        self.shared.log.info("Database environment updated");
+        Ok(true)
+    }
+
+    pub(super) fn environment(&self) -> EnvironmentMetadata {
+        EnvironmentMetadata {
+            program_hash: self.module.program.hash,
+            declarations: self.module.def().environment_declarations(),
+            stored_keys: self.datastore.environment().into_keys().collect(),
+        }
     }
 
     fn schemas(&self) -> Schemas {
@@ -195,7 +244,10 @@ impl Writer {
         let affected = self.sets_with(|query| query.read_tables().into_iter().any(is_altered));
         self.state.windows.begin_publish();
         let swapped = self.swap_sets(affected, &module.catalog);
-        let ops = match self.commit_program(module) {
+        let failed = |reason| {
+            format!("Views evaluation did not complete successfully during database update: the new program's {reason}")
+        };
+        let ops = match self.commit_program(module, failed) {
             Ok(ops) => ops,
             Err(error) => {
                 self.state.windows.abandon_publish();

@@ -160,23 +160,23 @@ impl Writer {
         self.state.timers.set(Timer::FailingViews, next);
     }
 
-    /// Commits the transaction in which a program takes over, with the rows that its views have. Returns the changes.
+    /// Commits the transaction in which a program takes over, or gets another environment, with the rows that its views have. Returns
+    /// the changes. `failed` says what became of it if a view fails, for this reason.
     ///
     /// # Errors
-    /// A view that has subscribers fails in the new program, or the record is too large. The old one is in its place
+    /// A view that has subscribers fails, or the record is too large. The old one is in its place
     /// again, and views are to be [rebuilt](Self::rebuild_views).
     pub(super) fn commit_program(
         &mut self,
         module: Arc<Module>,
+        failed: impl FnOnce(Refusal) -> String,
     ) -> Result<Range<usize>, UpdateError> {
         let old = std::mem::replace(&mut self.module, module);
         let (replaced, messages) = self.transactions().evaluate(Views::replace_program);
         if let Err(reason) = replaced {
             self.datastore.rollback();
             self.module = old;
-            return Err(UpdateError::Refused(format!(
-                "Views evaluation did not complete successfully during database update: {reason}"
-            )));
+            return Err(UpdateError::Refused(failed(reason)));
         }
         let committed = self.transactions().commit();
         let committed = committed.map_err(|error| {

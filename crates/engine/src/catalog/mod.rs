@@ -131,6 +131,29 @@ impl Datastore {
         }
     }
 
+    /// Of a database that was made before some system tables were there: whether the catalog does not list these yet.
+    pub fn lacks_system_tables(&self) -> bool {
+        let mut tables = (1..=st::SYSTEM_TABLE_ID_MAX).rev();
+        tables.any(|id| self.catalog_row(st::ST_TABLE_ID, &id.to_vec()).is_none())
+    }
+
+    /// Lists them, in the open transaction. In memory they are there already, without rows.
+    ///
+    /// # Errors
+    /// The catalog has something else under their names.
+    pub fn list_system_tables(&mut self) -> Result<()> {
+        for schema in st::system_tables() {
+            if self
+                .catalog_row(st::ST_TABLE_ID, &schema.id.0.to_vec())
+                .is_none()
+            {
+                let allocated = vec![st::SYSTEM_SEQUENCE_FIRST; schema.sequences.len()];
+                self.put_table(&mut TableSchema::clone(&schema), &allocated)?;
+            }
+        }
+        Ok(())
+    }
+
     fn put(&mut self, table: TableId, row: &[u8]) -> Result<Vec<u8>> {
         let mut generated = Vec::new();
         self.insert(table, row, &mut generated)?;
@@ -253,6 +276,20 @@ impl Datastore {
         let mut record = None;
         rows.for_each(|_, row| record = ModuleRecord::decode(row).ok());
         record
+    }
+
+    /// The hash of that program alone.
+    pub fn program_hash(&self) -> Option<Hash> {
+        let rows = self.state(st::ST_MODULE_ID).ok()?.table.rows();
+        let mut hash = None;
+        // Behind two identities and the kind.
+        rows.for_each(|_, row| {
+            hash = row
+                .get(65..97)
+                .and_then(|hash| hash.try_into().ok())
+                .map(Hash)
+        });
+        hash
     }
 
     /// Replaces the program in the open transaction.

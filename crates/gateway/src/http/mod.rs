@@ -11,6 +11,7 @@ mod credentials;
 mod dashboard;
 mod database;
 mod delivery;
+mod environment;
 mod handlers;
 mod identity;
 mod logs;

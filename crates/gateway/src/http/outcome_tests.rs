@@ -346,7 +346,12 @@ async fn a_started_database_that_is_not_taken_ends() {
         replica_id: 1,
     };
     let program = OLD.as_bytes().to_vec().into();
-    let started = server.state.node.databases.create(&record, program).await;
+    let started = server
+        .state
+        .node
+        .databases
+        .create(&record, program, Default::default())
+        .await;
     drop(started.expect("created"));
     server
         .state

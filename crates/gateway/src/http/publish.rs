@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use axum::Extension;
 use lightcone_control::{ControlDb, ControlError, DatabaseName, DatabaseRecord};
 use lightcone_control::{HostType, NameOrIdentity, Registration};
-use lightcone_database::{Policy, ProgramBytes};
+use lightcone_database::{EnvironmentChange, Policy, ProgramBytes};
 use lightcone_limits::duration::parse_duration;
 use lightcone_node::auth::Caller;
 use lightcone_node::permissions::Action;
@@ -18,6 +18,7 @@ use serde_json::json;
 
 use super::body::{SentBody, Upload};
 use super::confirmation;
+use super::environment::change_of;
 use super::names::registrable;
 use super::path::DatabasePath;
 use super::publish_request::{check_action, check_replicas, host_type, publish_guard};
@@ -118,11 +119,13 @@ fn creation_guard(state: &Gateway, caller: &Caller, client: &Client) -> Result<(
 pub(super) async fn create(
     State(state): State<Arc<Gateway>>,
     query: Query,
+    headers: HeaderMap,
     Extension(caller): Extension<Caller>,
     Extension(client): Extension<Client>,
     request_body: SentBody,
 ) -> Reply {
     let parameters = Parameters::parse(&query)?;
+    let environment = change_of(&headers)?;
     if parameters.clear {
         let text = "Clear database requires database name or identity";
         return Err(Failure::bad_request(text));
@@ -141,6 +144,7 @@ pub(super) async fn create(
         identity,
         is_chosen: false,
         upload,
+        environment,
     };
     publish.run(turn).await
 }
@@ -150,11 +154,13 @@ pub(super) async fn publish(
     State(state): State<Arc<Gateway>>,
     DatabasePath(path): DatabasePath,
     query: Query,
+    headers: HeaderMap,
     Extension(caller): Extension<Caller>,
     Extension(client): Extension<Client>,
     request_body: SentBody,
 ) -> Reply {
     let parameters = Parameters::parse(&query)?;
+    let environment = change_of(&headers)?;
     // Before the upload, so that a caller who may not publish takes no memory; and after it, since much may happen meanwhile.
     let action = match parameters.clear {
         true => Action::Reset,
@@ -171,7 +177,7 @@ pub(super) async fn publish(
         check_replicas(parameters.num_replicas)?;
         let by = (&caller, &client);
         let host_type = parameters.host_type;
-        let program = upload.program.clone();
+        let program = (upload.program.clone(), environment);
         let identity = reset_database(&state, by, record, host_type, program).await?;
         return Ok(success(path.name(), &identity, "updated"));
     }
@@ -212,6 +218,7 @@ pub(super) async fn publish(
         identity,
         is_chosen,
         upload,
+        environment,
     };
     publish.run(turn).await
 }
@@ -252,6 +259,7 @@ struct Publish {
     /// The caller has named it; otherwise the server has made it just now.
     is_chosen: bool,
     upload: Upload,
+    environment: EnvironmentChange,
 }
 
 impl Publish {
@@ -281,6 +289,7 @@ impl Publish {
                         policy,
                         confirmation_timeout: self.parameters.confirmation_timeout,
                         program,
+                        environment: self.environment.clone(),
                     };
                     update_database(state, (record, caller), update, turn).await?;
                     return done("updated");
@@ -314,7 +323,9 @@ impl Publish {
         };
         let databases = &state.node.databases;
         // Without a lock: this replica is in no list yet.
-        let started = databases.create(&record, program).await?;
+        let started = databases
+            .create(&record, program, self.environment.clone())
+            .await?;
         drop(turn);
         let _lock = databases.lock(&identity).await;
         let allowed = self.may_create();

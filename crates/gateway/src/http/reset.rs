@@ -3,16 +3,17 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use axum::Extension;
 use lightcone_control::{ControlDb, ControlError, DatabaseRecord, HostType};
-use lightcone_database::ProgramBytes;
+use lightcone_database::{EnvironmentChange, ProgramBytes};
 use lightcone_node::auth::Caller;
 use lightcone_node::databases::Started;
 use lightcone_node::permissions::Action;
 use lightcone_types::Identity;
 
 use super::body::SentBody;
+use super::environment::change_of;
 use super::path::DatabasePath;
 use super::publish_request::{check_action, check_replicas, host_type, success, turn_to_load};
 use super::query::Query;
@@ -25,6 +26,7 @@ pub(super) async fn reset(
     State(state): State<Arc<Gateway>>,
     DatabasePath(path): DatabasePath,
     query: Query,
+    headers: HeaderMap,
     Extension(caller): Extension<Caller>,
     Extension(client): Extension<Client>,
     request_body: SentBody,
@@ -32,6 +34,7 @@ pub(super) async fn reset(
     let record = state.node.record(&path)?;
     check_replicas(query.number("num_replicas")?)?;
     let host_type = host_type(&query)?;
+    let environment = change_of(&headers)?;
     check_action(&state, &record, &caller, Action::Reset)?;
     let upload = request_body.read_program(&state).await?;
     // The upload may have taken long.
@@ -44,17 +47,18 @@ pub(super) async fn reset(
         (host_type, upload.program.clone())
     };
     let by = (&caller, &client);
+    let program = (program, environment);
     let identity = reset_database(&state, by, &record, host_type, program).await?;
     Ok(success(path.name(), &identity, "updated"))
 }
 
-/// New data and a new program under the same identity, owner and names (06 §5.5).
+/// New data and a new program, with these variables alone, under the same identity, owner and names (06 §5.5).
 pub(super) async fn reset_database(
     state: &Arc<Gateway>,
     (caller, client): (&Caller, &Client),
     of: &DatabaseRecord,
     host_type: HostType,
-    program: ProgramBytes,
+    (program, environment): (ProgramBytes, EnvironmentChange),
 ) -> Result<Identity, Failure> {
     let identity = of.identity;
     let owner = resettable(state, caller, of)?.owner;
@@ -72,7 +76,11 @@ pub(super) async fn reset_database(
             ..old
         };
         // The old database runs untouched, and unlocked, until the new one is complete.
-        let started = state.node.databases.create(&new, program).await?;
+        let started = state
+            .node
+            .databases
+            .create(&new, program, environment)
+            .await?;
         drop(turn);
         replace_replica(&state, &caller, new, started).await?;
         tracing::info!(database = %identity, "database reset");

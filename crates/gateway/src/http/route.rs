@@ -16,6 +16,9 @@ const LIST_BYTES_MAX: usize = 64 * 1024;
 /// Limit for all other bodies but those of `limits`.
 const TEXT_BYTES_MAX: usize = 2 * 1024 * 1024;
 
+/// 256 keys and values, each at its bound, with room for escapes.
+const ENVIRONMENT_BODY_BYTES_MAX: usize = 8 * 1024 * 1024;
+
 /// A row of the table.
 pub struct Route {
     /// `*` for any.
@@ -50,6 +53,8 @@ pub(super) enum BodyMax {
     Nothing,
     List,
     Text,
+    /// All variables that there can be, with room for escapes.
+    Environment,
     /// `limits.message-bytes-max`.
     Message,
     /// `limits.program-bytes-max`.
@@ -62,6 +67,7 @@ impl BodyMax {
             BodyMax::Nothing => 0,
             BodyMax::List => LIST_BYTES_MAX,
             BodyMax::Text => TEXT_BYTES_MAX,
+            BodyMax::Environment => ENVIRONMENT_BODY_BYTES_MAX,
             BodyMax::Message => limits.message_bytes_max,
             BodyMax::Program => limits.program_bytes_max,
         }

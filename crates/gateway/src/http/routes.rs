@@ -10,8 +10,9 @@ use lightcone_node::permissions::Action;
 use super::access::{self, Class};
 use super::route::{BodyMax, Route, Token};
 use super::{
-    body, call, changes, collaborators, cors, credentials, dashboard, database, handlers, identity,
-    logs, mcp, migration, names, owner, pre_publish, publish, reset, sql, status, traced,
+    body, call, changes, collaborators, cors, credentials, dashboard, database, environment,
+    handlers, identity, logs, mcp, migration, names, owner, pre_publish, publish, reset, sql,
+    status, traced,
 };
 use crate::gateway::Gateway;
 use crate::ws;
@@ -47,6 +48,9 @@ pub const ROUTES: &[Route] = routes! {
     Management POST   "/v1/database/{database}/pre_publish"              Minted   Update              Program => pre_publish::pre_publish;
     Management GET    "/v1/database/{database}/migration"                Minted   Update              Nothing => migration::status;
     Management DELETE "/v1/database/{database}/migration"                Minted   Update              Nothing => migration::cancel;
+    Management GET    "/v1/database/{database}/environment"              Minted   Update              Nothing => environment::show;
+    Management PUT    "/v1/database/{database}/environment"              Minted   Update              Environment => environment::replace;
+    Management PATCH  "/v1/database/{database}/environment"              Minted   Update              Environment => environment::patch;
     Management PUT    "/v1/database/{database}/reset"                    Minted   Reset               Program => reset::reset;
     Management GET    "/v1/database/{database}/tables"                   Minted   Update              Nothing => database::tables;
     Management POST   "/v1/database/{database}/lock"                     Minted   Lock                Nothing => owner::lock;
@@ -161,6 +165,6 @@ mod tests {
                 "GET /v1/health",
             ]
         );
-        assert_eq!(ROUTES.len(), of_clients.len() + 34, "routes of management");
+        assert_eq!(ROUTES.len(), of_clients.len() + 37, "routes of management");
     }
 }

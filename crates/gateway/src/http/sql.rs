@@ -26,6 +26,7 @@ pub(super) async fn sql(query: Query, asked: WithBody) -> Reply {
     let statement = Statement {
         text: asked.body.text()?.to_owned(),
         confirmed,
+        of_assistant: false,
         write_refusal: None,
     };
     run(&asked.state, &asked.record, &asked.caller, statement).await
@@ -35,6 +36,8 @@ pub(super) async fn sql(query: Query, asked: WithBody) -> Reply {
 pub(super) struct Statement {
     pub text: String,
     pub confirmed: bool,
+    /// Variables of the environment are not there for it.
+    pub of_assistant: bool,
     /// If there is one, a statement that would change something gets it for an answer.
     pub write_refusal: Option<&'static str>,
 }
@@ -54,15 +57,17 @@ pub(super) async fn run(
     let Statement {
         text,
         confirmed,
+        of_assistant,
         write_refusal,
     } = statement;
     // Ends with the request: a client that has gone needs no rows.
     let run = async {
         let (database, rows) = (&running.handle, JsonRows::default());
-        match write_refusal {
-            None => database.sql(caller, text, confirmed, rows).await,
-            Some(_) => database.sql_that_reads(caller, text, confirmed, rows).await,
+        if !of_assistant {
+            return database.sql(caller, text, confirmed, rows).await;
         }
+        let how = (confirmed, write_refusal.is_some());
+        database.sql_of_assistant(caller, text, how, rows).await
     };
     let late = "the query did not end within limits.request-timeout [LC0112]";
     let outcome = state.in_time(run, late).await?;

@@ -4,10 +4,13 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use lightcone_control::{DatabaseRecord, HostType};
-use lightcone_database::{BackfillEnd, Begun, Policy, PreparedUpdate, ProgramBytes, UpdateError};
+use lightcone_database::{
+    BackfillEnd, Begun, EnvironmentChange, Policy, PreparedUpdate, ProgramBytes, UpdateError,
+};
 use lightcone_node::auth::Caller;
-use lightcone_node::databases::{host_kind, CreateError, Running};
+use lightcone_node::databases::{host_kind, CreateError, NameLock, Running};
 use lightcone_node::permissions::Action;
+use lightcone_types::Hash;
 
 use super::confirmation::{self, Confirmation, Progress};
 use crate::gateway::Gateway;
@@ -20,6 +23,7 @@ pub(super) struct Update {
     pub policy: Policy,
     pub confirmation_timeout: Duration,
     pub program: ProgramBytes,
+    pub environment: EnvironmentChange,
 }
 
 /// The turn is given back when the module is loaded.
@@ -31,13 +35,16 @@ pub(super) async fn update_database(
 ) -> Result<(), Failure> {
     let new_hash = update.program.hash();
     let running = state.node.databases.get(&record).await?;
-    // Nothing to do, whatever else the request says (02 §14.1).
+    // Nothing else to do, whatever the request says (02 §14.1).
     if running.handle.program_hash() == new_hash {
-        return Ok(());
+        drop(turn);
+        let lock = state.node.databases.lock_updates(&record.identity).await;
+        return change_environment(lock, &running, update.environment, new_hash).await;
     }
     let kind = host_kind(update.host_type);
     let prepared = running.handle.prepare_update(update.program.clone(), kind);
     let prepared = prepared.await.map_err(failure)?;
+    let prepared = prepared.with_environment(update.environment.clone());
     drop(turn);
     // Only now, and only against other updates: loading may take long, and deleting waits for no update.
     let lock = state.node.databases.lock_updates(&record.identity).await;
@@ -47,7 +54,7 @@ pub(super) async fn update_database(
     state.node.check(&record, by, Action::Update)?;
     let running = state.node.databases.get(&record).await?;
     if running.handle.program_hash() == new_hash {
-        return Ok(());
+        return change_environment(lock, &running, update.environment, new_hash).await;
     }
     let begun = begin_to_replace(&record, &running, &update, prepared).await?;
     let (_lock, answer) = match begun {
@@ -66,6 +73,22 @@ pub(super) async fn update_database(
     };
     note_program(state, record, update).await?;
     answer
+}
+
+/// The program runs already: its variables alone are changed, if they are to be.
+async fn change_environment(
+    _lock: NameLock,
+    running: &Running,
+    environment: EnvironmentChange,
+    program: Hash,
+) -> Result<(), Failure> {
+    if environment.is_empty() {
+        return Ok(());
+    }
+    let changed = running
+        .handle
+        .change_environment(environment, Some(program));
+    changed.await.map(drop).map_err(failure)
 }
 
 /// Has the database still this replica?
@@ -91,6 +114,7 @@ pub(super) fn failure(error: UpdateError) -> Failure {
         UpdateError::Refused(reason) => {
             Failure::bad_request(format!("Failed to create or update the database: {reason}"))
         }
+        UpdateError::Environment(error) => error.into(),
         UpdateError::Cancelled => {
             Failure::busy("Database update failed: transaction was cancelled")
         }

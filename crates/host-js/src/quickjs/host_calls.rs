@@ -56,6 +56,8 @@ unsafe fn give(context: *mut JSContext, answer: Answer) -> Result<JSValue, Failu
             Answer::Time(time) => qjs::JS_NewBigInt64(context, time),
             Answer::Words(words) => numbers::from_words(context, words)?.into_raw(),
             Answer::Bytes(bytes) => value::bytes(context, &bytes),
+            Answer::Text(None) => qjs::JS_NULL,
+            Answer::Text(Some(text)) => value::string(context, &text),
             Answer::HeadAndBody(head, body) => {
                 let array = qjs::JS_NewArray(context);
                 for (index, content) in (0..).zip([&head[..], &body[..]]) {

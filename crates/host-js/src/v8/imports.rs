@@ -116,6 +116,11 @@ fn give<'s>(
             place.set(number.ok_or(Failure::Thrown)?.into());
         }
         Answer::Bytes(bytes) => place.set(uint8_array(scope, &bytes)?.into()),
+        Answer::Text(None) => place.set_null(),
+        Answer::Text(Some(text)) => {
+            let text = ::v8::String::new(scope, &text).ok_or(Failure::Thrown)?;
+            place.set(text.into());
+        }
         Answer::HeadAndBody(head, body) => {
             let head = uint8_array(scope, &head)?.into();
             let body = uint8_array(scope, &body)?.into();

@@ -103,10 +103,10 @@ pub fn small_limits() -> HostLimits {
 }
 
 /// A module written by hand around the body of its reducer hook, whose parameters are `id, sender, connection, timestamp,
-/// args`. `sys` and `sys21` are the namespaces of the host functions, `log(...)` writes an Info record.
+/// args`. `sys`, `sys21` and `sys22` are the namespaces of the host functions, `log(...)` writes an Info record.
 pub fn script(definitions: &str, body: &str) -> String {
     format!(
-        "import * as sys from 'spacetime:sys@2.0'; import * as sys21 from 'spacetime:sys@2.1';\n\
+        "import * as sys from 'spacetime:sys@2.0'; import * as sys21 from 'spacetime:sys@2.1'; import * as sys22 from 'spacetime:sys@2.2';\n\
          const log = (...values) => sys.console_log(2, values.map(String).join(' '));\n\
          class SenderError extends Error {{}}\n\
          class HostCallError extends Error {{ constructor(code, message) {{ super(message); this.code = code; }} }}\n\

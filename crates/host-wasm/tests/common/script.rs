@@ -30,6 +30,7 @@ const FUNCTIONS: &[(&str, &str, usize)] = &[
     ("10.4", "datastore_index_scan_point_bsatn", 4),
     ("10.4", "datastore_delete_by_index_scan_point_bsatn", 4),
     ("10.5", "datastore_clear", 2),
+    ("10.6", "env_get", 3),
 ];
 
 /// Where the image of a script starts in guest memory.

@@ -1,6 +1,9 @@
 //! Names and reads (spec 03 §8.1, §8.2).
 
-use lightcone_engine::{is_hidden, Datastore, DatastoreError, RangeBounds, RowBuffer, Scan};
+use lightcone_engine::{
+    is_hidden, is_restricted, Datastore, DatastoreError, RangeBounds, RowBuffer, Scan, ST_ENV_ID,
+    ST_ENV_INDEX_ID,
+};
 use lightcone_table::{Index, ReadSet, Table};
 use lightcone_types::{IndexId, TableId};
 
@@ -16,7 +19,7 @@ impl HostEnv {
         let datastore = self.access.read()?;
         let found = datastore.table_id_from_name(name);
         found
-            .filter(|_| !is_hidden(name))
+            .filter(|_| !is_hidden(name) && !is_restricted(name))
             .or_else(|| datastore.absent_old_table(name))
             .ok_or(AbiError::Errno(Errno::NO_SUCH_TABLE))
     }
@@ -29,7 +32,7 @@ impl HostEnv {
         let datastore = self.access.read()?;
         let found = datastore.index_id_from_name(name);
         found
-            .filter(|_| !is_hidden(name))
+            .filter(|_| !is_hidden(name) && !is_restricted(name))
             .or_else(|| datastore.absent_old_index(name))
             .ok_or(AbiError::Errno(Errno::NO_SUCH_INDEX))
     }
@@ -37,6 +40,7 @@ impl HostEnv {
     /// `datastore_table_row_count`
     pub fn table_row_count(&mut self, table: TableId) -> Result<u64, AbiError> {
         let datastore = self.access.read()?;
+        reachable(table)?;
         let mut count = datastore.row_count(table).map_err(failed)?;
         if self.hides(datastore, table) {
             count = 0;
@@ -49,6 +53,8 @@ impl HostEnv {
 
     /// `datastore_table_scan_bsatn`; the result is an iterator.
     pub fn table_scan(&mut self, table: TableId) -> Result<u32, AbiError> {
+        self.access.read()?;
+        reachable(table)?;
         if let Some(reads) = &mut self.reads {
             reads.table(table);
         }
@@ -66,13 +72,17 @@ impl HostEnv {
         table.flatten().is_some_and(|table| table.schema.is_event)
     }
 
-    /// Notes a read by an index, for a view. Whether it would read an event table.
+    /// Notes a read by an index, for a view. Whether it would read an event table. The index is one that modules can reach.
     #[inline]
     fn is_hidden(
         &mut self,
         index: IndexId,
         note: impl FnOnce(&mut ReadSet, (&Table, &Index)),
     ) -> Result<bool, AbiError> {
+        if index == ST_ENV_INDEX_ID {
+            self.access.read()?;
+            return Err(Errno::NO_SUCH_TABLE.into());
+        }
         match self.reads.is_some() {
             true => self.note_read(index, note),
             false => Ok(false),
@@ -221,5 +231,14 @@ impl HostEnv {
     /// `row_iter_bsatn_close`
     pub fn row_iter_close(&mut self, iterator: u32) -> Result<(), AbiError> {
         Ok(self.iterators.close(iterator)?)
+    }
+}
+
+/// Whether modules can read a table.
+#[inline]
+fn reachable(table: TableId) -> Result<(), AbiError> {
+    match table == ST_ENV_ID {
+        true => Err(Errno::NO_SUCH_TABLE.into()),
+        false => Ok(()),
     }
 }

@@ -1,6 +1,8 @@
 //! Writes (spec 03 §8.4 to §8.6).
 
-use lightcone_engine::{Datastore, RangeBounds, SYSTEM_INDEX_ID_MAX, SYSTEM_TABLE_ID_MAX};
+use lightcone_engine::{
+    Datastore, RangeBounds, ST_ENV_ID, SYSTEM_INDEX_ID_MAX, SYSTEM_TABLE_ID_MAX,
+};
 use lightcone_types::{IndexId, TableId};
 
 use super::{failed, HostEnv};
@@ -128,6 +130,8 @@ fn write_back(generated: &[u8], row: &mut [u8]) -> Result<usize, AbiError> {
 #[cold]
 fn not_writable(datastore: &Datastore, table: TableId) -> AbiError {
     match datastore.schema(table) {
+        // It is not there for modules.
+        Some(_) if table == ST_ENV_ID => Errno::NO_SUCH_TABLE.into(),
         Some(schema) => HostTrap::SystemTable(schema.name.as_str().into()).into(),
         None => Errno::NO_SUCH_TABLE.into(),
     }

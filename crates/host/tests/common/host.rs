@@ -15,11 +15,15 @@ impl HoldsEnv for Host {
 
 impl Host {
     pub fn new(limits: HostLimits) -> Host {
-        Host(HostEnv::new(HostConfig::new(
+        Host::of(HostConfig::new(
             Identity::ZERO,
             Arc::new(NullConsole),
             limits,
-        )))
+        ))
+    }
+
+    pub fn of(config: HostConfig) -> Host {
+        Host(HostEnv::new(config))
     }
 
     /// Makes host calls as a module would that is called with `lent`.

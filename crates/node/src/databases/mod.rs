@@ -12,8 +12,9 @@ use std::time::{Duration, Instant};
 
 use lightcone_control::{ControlDb, ControlError, DatabaseRecord, HostType};
 use lightcone_database::{
-    Commons, DatabaseHandle, DatabaseOptions, Engines, Error as DatabaseError, Holder, HostKind,
-    Limits, Loads, ProgramBytes, ShutdownReason, NO_SCHEDULES_FILE,
+    Commons, DatabaseHandle, DatabaseOptions, Engines, EnvironmentChange, EnvironmentError,
+    Error as DatabaseError, Holder, HostKind, Limits, Loads, ProgramBytes, ShutdownReason,
+    NO_SCHEDULES_FILE,
 };
 use lightcone_storage::DiskReserve;
 use lightcone_types::Identity;
@@ -21,9 +22,10 @@ use parking_lot::RwLock;
 
 use crate::data_dir::DataDir;
 use crate::metrics::{Left, Looks};
-use name_locks::{NameLock, NameLocks};
+use name_locks::NameLocks;
 use running::{end, SHUTDOWN_TIMEOUT};
 
+pub use name_locks::NameLock;
 pub use running::{Running, Started};
 
 /// A database that would not open is not tried again sooner.
@@ -37,6 +39,8 @@ const STOPPED: &str =
 pub enum CreateError {
     /// No more modules are loaded now.
     Busy(String),
+    /// The variables are not what the program declares.
+    Environment(EnvironmentError),
     Failed(String),
 }
 
@@ -251,12 +255,13 @@ impl Databases {
         &self,
         record: &DatabaseRecord,
         program: ProgramBytes,
+        environment: EnvironmentChange,
     ) -> Result<Started, CreateError> {
         let options = self.options(record);
         let (identity, kind) = (record.identity, host_kind(record.host_type));
         let kept = self.in_memory.then(|| program.clone());
         let created = tokio::task::spawn_blocking(move || {
-            let created = create_replica(options, program, kind);
+            let created = create_replica(options, program, kind, environment);
             created.map(|handle| Started::new(identity, handle))
         });
         let stopped = |_| CreateError::Failed(STOPPED.to_owned());
@@ -452,6 +457,7 @@ fn create_replica(
     options: DatabaseOptions,
     program: ProgramBytes,
     kind: HostKind,
+    environment: EnvironmentChange,
 ) -> Result<DatabaseHandle, CreateError> {
     let directory = options.directory.clone();
     let shown = directory.display();
@@ -463,11 +469,12 @@ fn create_replica(
         )),
         _ => CreateError::Failed(format!("cannot create {shown}: {error}")),
     })?;
-    let created = DatabaseHandle::create(options, program, kind);
+    let created = DatabaseHandle::create_with(options, program, kind, environment);
     created.map_err(|error| {
         remove_files(&directory);
         match error {
             DatabaseError::Load(error) if error.is_busy() => CreateError::Busy(error.to_string()),
+            DatabaseError::Environment(error) => CreateError::Environment(error),
             error => CreateError::Failed(lightcone_outbound::error_chain(&error)),
         }
     })

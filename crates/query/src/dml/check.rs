@@ -20,6 +20,8 @@ use crate::select::check_select;
 
 /// Where variables are kept, under their names.
 const VARIABLES: &str = "st_var";
+/// Variables of the environment, which publishers alone change.
+const ENVIRONMENT: &str = "st_env";
 /// The only variable.
 const ROW_LIMIT: &str = "row_limit";
 /// U64 among the variants of a variable's value.
@@ -48,6 +50,9 @@ pub(crate) fn plan_write(text: &str, write: Write, names: Names<'_>) -> Result<W
         }
     };
     require_owner(names.caller)?;
+    if table.name == ENVIRONMENT {
+        return Err(SqlError::DmlOnEnvironment);
+    }
     if table.kind == TableKind::System && table.name != VARIABLES {
         return Err(SqlError::DmlOnSystemTable(table.name.clone()));
     }

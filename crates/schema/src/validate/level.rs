@@ -8,7 +8,7 @@ use super::functions;
 use super::names::{NameRules, ObjectNames};
 use super::state::Level;
 use super::types::{self, TypeUses};
-use super::{http, migration, views};
+use super::{environment, http, migration, views};
 use crate::def::ModuleLevel;
 use crate::error::{clip, ValidationError};
 use crate::name::NAMESPACE_BYTES_MAX;
@@ -75,6 +75,10 @@ pub(super) fn level(cx: &mut Context, sections: Sections, mounted: Option<Mounte
     let http_handlers = http::handlers(cx, &rules, sections.http_handlers);
     let http_routes = http::routes(cx, &rules, &http_handlers, sections.http_routes);
 
+    let submodule = mounted.as_ref().map(|of| of.source_namespace.as_str());
+    let environment = sections.environment;
+    let environment = environment.map(|raw| environment::declarations(cx, submodule, raw));
+
     let submodules = submodules(cx, &rules, sections.submodules);
     let Mounted {
         namespace,
@@ -93,6 +97,7 @@ pub(super) fn level(cx: &mut Context, sections: Sections, mounted: Option<Mounte
         http_handlers,
         http_routes,
         row_level_security: distinct_rules(sections.row_level_security),
+        environment,
         migration,
         submodules,
     };

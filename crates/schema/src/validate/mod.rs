@@ -4,6 +4,7 @@
 //! own ([`level`]), and the levels are then joined under namespaced names ([`flatten`]).
 
 mod context;
+mod environment;
 mod flatten;
 mod functions;
 mod http;

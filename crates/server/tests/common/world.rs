@@ -113,6 +113,7 @@ impl World {
             ("PUT", "/v1/database/{database}") => request.body(OTHER),
             ("POST", _) if is("/pre_publish") => request.body(OTHER),
             ("PUT", _) if is("/reset") => request.body(OTHER),
+            ("PUT" | "PATCH", _) if is("/environment") => request.body("{}"),
             ("POST", _) if is("/names") => request.body(format!("more-{number}")),
             ("PUT", _) if is("/names") => request
                 .header("content-type", "application/json")

@@ -118,6 +118,11 @@ impl Tools {
                     let why = "only one SELECT is allowed here; `spacetime mcp --allow-writes` allows statements that write";
                     return Ok(Err(why.to_owned()));
                 }
+                // Not by the plain route, which shows them to who may publish.
+                if sql.to_ascii_lowercase().contains("st_env") {
+                    let why = "variables of the environment (`st_env`) are not shown to assistants; `spacetime env list` shows them";
+                    return Ok(Err(why.to_owned()));
+                }
                 let path = format!("{}/sql", self.database_path(arguments)?);
                 let request = self.client.post(&path).body(sql.to_owned());
                 Ok(self.answer(request).await)

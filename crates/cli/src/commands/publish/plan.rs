@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 
+use super::environment::Given;
 use crate::build::{Built, HostType};
 use crate::error::Error;
 use crate::http::Client;
@@ -40,6 +41,7 @@ pub(super) struct Plan {
     pub(super) delete_data: DeleteData,
     pub(super) yes: Vec<Yes>,
     pub(super) dry_run: bool,
+    pub(super) environment: Given,
     /// Ask at a terminal only: what is piped into `spacetime dev` is no answer.
     pub(super) terminal_only: bool,
 }

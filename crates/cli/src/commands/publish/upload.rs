@@ -1,14 +1,18 @@
 //! Publishing one database: build, look for breaking changes (`check`), upload (07 §5.1).
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::backfill;
 use super::check::Checked;
+use super::environment;
 use super::plan::{declined, DeleteData, Plan, Source, Upload, Yes};
 use crate::address::{ACCOUNT_HOST, ACCOUNT_SERVER};
 use crate::build::{self, Built, HostType};
 use crate::claims::identity_of;
+use crate::commands::env::{missing, missing_error};
 use crate::commands::{Auth, Context};
+use crate::definition;
 use crate::error::{FileResult as _, Result};
 use crate::http::{self, encode};
 use crate::output::{remark, result};
@@ -20,7 +24,20 @@ pub(super) async fn publish(context: &mut Context, plan: &Plan) -> Result<()> {
     let auth = Auth::of(plan.anonymous, direct, insecure);
     let client = context.client(plan.server.as_deref(), auth).await?;
     let (parent, name) = split_name(plan)?;
-    let (program, host_type) = program(plan)?;
+    if plan.environment.only {
+        let Some(name) = &name else {
+            bail!("LC0639", "--env-only needs the name of a database");
+        };
+        return environment::publish(&client, name, &plan.environment).await;
+    }
+    let built = built(plan)?;
+    let program = std::fs::read(&built.path).or_cannot("read", &built.path)?;
+    let host_type = built.host_type;
+    let declared = match environment::may_declare(&program) {
+        true => definition::of_program(&built.path, host_type)?.environment_declarations(),
+        false => Vec::new(),
+    };
+    let declared: Vec<String> = declared.into_iter().map(|declared| declared.name).collect();
 
     if !http::is_local(client.base()) {
         let base = client.base();
@@ -71,7 +88,8 @@ pub(super) async fn publish(context: &mut Context, plan: &Plan) -> Result<()> {
     query.extend(parent.map(|parent| ("parent", parent)));
     query.extend(plan.organization.clone().map(|owner| ("org", owner)));
     remark!("Publishing module...");
-    upload.send(&query).await
+    let values = plan.environment.resolve(&declared);
+    upload.send(&query, &values).await
 }
 
 /// `parent/child` is a parent and a name.
@@ -124,14 +142,14 @@ fn check_name(name: &str) -> Result<()> {
     Err(coded!("LC0624", "`{name}`: {why}. A name is lower-case letters and digits, with single hyphens between them."))
 }
 
-/// Builds or reads what is to be published.
-fn program(plan: &Plan) -> Result<(Vec<u8>, HostType)> {
+/// What is to be published, built if need be.
+fn built(plan: &Plan) -> Result<Built> {
     let given = |kind: &str, path: &Path, host_type| {
         let shown = path.display();
         remark!("({kind}) Skipping build. Instead we are publishing {shown}");
         Built::new(path.to_owned(), host_type)
     };
-    let built = match &plan.source {
+    Ok(match &plan.source {
         Source::Wasm(path) => given("WASM", path, HostType::Wasm),
         Source::Js(path) => given("JS", path, HostType::Js),
         Source::Built(built) => built.clone(),
@@ -141,13 +159,11 @@ fn program(plan: &Plan) -> Result<(Vec<u8>, HostType)> {
             build::advise(&built);
             built
         }
-    };
-    let bytes = std::fs::read(&built.path).or_cannot("read", &built.path)?;
-    Ok((bytes, built.host_type))
+    })
 }
 
 impl Upload<'_> {
-    async fn send(self, query: &[(&str, String)]) -> Result<()> {
+    async fn send(self, query: &[(&str, String)], values: &BTreeMap<String, String>) -> Result<()> {
         let query = query.iter();
         let query = query.map(|(key, value)| format!("{key}={}", encode(value)));
         let query = query.collect::<Vec<_>>().join("&");
@@ -156,6 +172,7 @@ impl Upload<'_> {
             Some(name) => client.put(&format!("/v1/database/{name}?{query}")),
             None => client.post(&format!("/v1/database?{query}")),
         };
+        let request = self.plan.environment.add_to(request, values);
         let request = request.body(self.program);
         let response = backfill::send_and_tell(client, self.name, request).await?;
         let status = response.status();
@@ -165,6 +182,9 @@ impl Upload<'_> {
             let mine = client.token().and_then(|t| identity_of(t).ok());
             let prefix = mine.map_or_else(|| "my".to_owned(), |me| me.to_hex()[..12].to_owned());
             bail!("LC0626", "Database {name} is not registered to you. Choose another name, for example: {prefix}-{name}");
+        }
+        if let Some(keys) = missing(&answer["EnvironmentError"]) {
+            return Err(missing_error(&keys));
         }
         let Some(success) = answer.get("Success") else {
             let shown = http::shown(&answer.to_string());

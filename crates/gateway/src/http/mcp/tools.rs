@@ -196,6 +196,7 @@ impl Tools {
                 let statement = Statement {
                     text,
                     confirmed,
+                    of_assistant: true,
                     write_refusal: self.write_refusal,
                 };
                 let answer = sql::run(&self.state, &record, &self.caller, statement).await?;

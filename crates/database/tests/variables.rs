@@ -1,0 +1,379 @@
+//! Variables of the environment (2.11): set with a program and without one, read by every kind of function, in both engines.
+//! `modules/environment-rs` and `modules/environment-ts` are the same.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use common::watcher::Watcher;
+use common::{bundle, caller, module, open, options, OWNER, STRANGER};
+use lightcone_accounts::Counted;
+use lightcone_database::{
+    CallArgs, CallError, DatabaseHandle, DatabaseOptions, EnvironmentChange, EnvironmentError,
+    Error, HostKind, HttpMethod, HttpRequest, HttpVersion, JsonRows, Policy, RemovedVariables,
+    ShutdownReason, SqlError, UpdateError, UpdateOutcome,
+};
+use lightcone_host_js::JsEngineOptions;
+use lightcone_types::{Encode, Hash};
+
+const SECRET: &str = "s3cret-value";
+
+fn both_options(directory: &Path) -> DatabaseOptions {
+    let mut options = options(directory);
+    let engine = lightcone_host_js::engine(JsEngineOptions::default());
+    options.engines.js = Some(engine.expect("the engine starts"));
+    options
+}
+
+fn program(kind: HostKind) -> Arc<[u8]> {
+    match kind {
+        HostKind::Wasm => module("environment"),
+        HostKind::Js => bundle("environment-lightcone").into_bytes().into(),
+    }
+}
+
+fn change(set: &[(&str, &str)], removed: RemovedVariables) -> EnvironmentChange {
+    let set = set.iter();
+    let set = set.map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+    EnvironmentChange::new(set.collect(), removed).expect("a change")
+}
+
+fn set(variables: &[(&str, &str)]) -> EnvironmentChange {
+    change(variables, RemovedVariables::None)
+}
+
+fn removed(keys: &[&str]) -> EnvironmentChange {
+    let keys = keys.iter().map(|key| (*key).to_owned());
+    change(&[], RemovedVariables::Keys(keys.collect()))
+}
+
+async fn try_create(
+    directory: &Path,
+    program: Arc<[u8]>,
+    kind: HostKind,
+    environment: EnvironmentChange,
+) -> Result<DatabaseHandle, Error> {
+    let options = both_options(directory);
+    let create = move || DatabaseHandle::create_with(options, program, kind, environment);
+    tokio::task::spawn_blocking(create).await.expect("no panic")
+}
+
+async fn rows(database: &DatabaseHandle, sql: &str) -> String {
+    let asked = database.sql(caller(OWNER), sql.to_owned(), true, JsonRows::default());
+    asked.await.expect("rows").text()
+}
+
+async fn refusal(database: &DatabaseHandle, sql: &str) -> String {
+    let asked = database.sql(caller(OWNER), sql.to_owned(), true, JsonRows::default());
+    match asked.await {
+        Err(SqlError::Query(text)) => text,
+        _ => panic!("{sql} is not refused"),
+    }
+}
+
+async fn call(database: &DatabaseHandle, function: &str, args: &str) -> Result<String, CallError> {
+    let args = CallArgs::Json(args.to_owned());
+    let outcome = database.call(caller(OWNER), function, args).await?;
+    let returned = outcome.returned_json.map(Counted::into_inner);
+    Ok(returned.unwrap_or_default())
+}
+
+async fn fetch_key(database: &DatabaseHandle) -> String {
+    let request = HttpRequest {
+        method: HttpMethod::Get,
+        headers: Vec::new(),
+        timeout: None,
+        uri: "http://localhost/key".to_owned(),
+        version: HttpVersion::Http11,
+    };
+    let answer = database.http_request("/key".to_owned(), request, Vec::new().into(), ());
+    let (reply, _) = answer.await.expect("an answer");
+    String::from_utf8_lossy(&reply.body).into_owned()
+}
+
+/// Ways in which a program is published and its variables are changed, on one engine.
+async fn from_publish_to_reopen(kind: HostKind) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("database");
+    // A required key that is missing refuses it by name, and nothing is left behind.
+    let missing = try_create(&path, program(kind), kind, set(&[("GREETING", "hi")])).await;
+    match missing.err() {
+        Some(Error::Environment(EnvironmentError::MissingRequired(keys))) => {
+            assert_eq!(keys, ["API_KEY"]);
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(!path.exists());
+    let first = set(&[("API_KEY", SECRET), ("OTHER", "kept"), ("LEVEL", "debug")]);
+    let created = try_create(&path, program(kind), kind, first).await;
+    let database = created.unwrap_or_else(|error| panic!("{error}"));
+    // `init` has read it.
+    let seen = rows(&database, "SELECT place, value FROM seen").await;
+    assert_eq!(seen, format!("[[\"init\",[0,\"{SECRET}\"]]]"));
+    call(&database, "look", "[\"GREETING\"]")
+        .await
+        .expect("called");
+    call(&database, "look", "[\"API_KEY\"]")
+        .await
+        .expect("called");
+    let seen = rows(&database, "SELECT value FROM seen WHERE place = 'reducer'").await;
+    assert_eq!(seen, format!("[[[1,[]]],[[0,\"{SECRET}\"]]]"));
+    // Nothing that is not declared is read, and nothing under no name.
+    for key in ["OTHER", "not a key", ""] {
+        assert!(
+            call(&database, "look", &format!("[\"{key}\"]"))
+                .await
+                .is_err(),
+            "{key}"
+        );
+    }
+    if kind == HostKind::Js {
+        // A procedure reads them without a transaction too, and so does a handler.
+        let fetched = call(&database, "fetch", "[\"API_KEY\"]")
+            .await
+            .expect("called");
+        assert_eq!(fetched, format!("\"{SECRET} {SECRET} debug\""));
+        assert_eq!(fetch_key(&database).await, SECRET);
+    } else {
+        call(&database, "look_at_level", "[]")
+            .await
+            .expect("called");
+        let seen = rows(&database, "SELECT value FROM seen WHERE place = 'level'").await;
+        assert_eq!(seen, "[[[0,\"Debug\"]]]");
+    }
+
+    // A subscriber to a view that reads the environment follows it; nothing is restarted.
+    let mut watcher = Watcher::connect(&database, STRANGER, 1).await;
+    watcher.watch(1, &["greeting"]).await;
+    assert!(watcher.rows(1, "greeting").is_empty());
+    let hash = database.program_hash();
+    let updated = database
+        .change_environment(set(&[("GREETING", "hello")]), Some(hash))
+        .await;
+    assert_eq!(updated.expect("updated"), UpdateOutcome::Updated);
+    watcher.settle().await;
+    let hello = vec![("hello".to_owned().to_vec(), 1)];
+    assert_eq!(Vec::from_iter(watcher.rows(1, "greeting")), hello);
+    let again = database
+        .change_environment(set(&[("GREETING", "hello")]), None)
+        .await;
+    assert_eq!(again.expect("equal"), UpdateOutcome::Unchanged);
+    // A view that fails takes the change back.
+    let failed = database
+        .change_environment(set(&[("GREETING", "fail")]), None)
+        .await;
+    let text = failed.expect_err("the view fails").to_string();
+    assert!(
+        text.starts_with("view evaluation failed during environment publication"),
+        "{text}"
+    );
+    watcher.settle().await;
+    assert_eq!(Vec::from_iter(watcher.rows(1, "greeting")), hello);
+    let stored = rows(&database, "SELECT value FROM st_env WHERE key = 'GREETING'").await;
+    assert_eq!(stored, "[[\"hello\"]]");
+
+    // What the program does not allow is refused, and no text has a value.
+    let refused = |change, expected| database.change_environment(change, expected);
+    for (change, expected) in [
+        (set(&[("LEVEL", SECRET)]), None),
+        (removed(&["API_KEY"]), None),
+        (set(&[("GREETING", SECRET)]), Some(Hash::ZERO)),
+    ] {
+        let error = refused(change, expected).await.expect_err("refused");
+        assert!(matches!(error, UpdateError::Environment(_)), "{error:?}");
+        assert!(!format!("{error} {error:?}").contains(SECRET), "{error}");
+    }
+    database
+        .change_environment(removed(&["GREETING"]), None)
+        .await
+        .expect("removed");
+    watcher.settle().await;
+    assert!(watcher.rows(1, "greeting").is_empty());
+
+    // Only who sees private tables sees them, and they change by publishing alone.
+    let sql = "SELECT key, value FROM st_env";
+    let asked = database.sql(caller(STRANGER), sql.to_owned(), true, JsonRows::default());
+    assert!(asked.await.is_err(), "a stranger sees no private table");
+    let asked = database.sql_of_assistant(
+        caller(OWNER),
+        sql.to_owned(),
+        (true, true),
+        JsonRows::default(),
+    );
+    assert!(asked.await.is_err(), "an assistant sees no variables");
+    for sql in [
+        "DELETE FROM st_env",
+        "INSERT INTO st_env (key, value) VALUES ('A', 'b')",
+        "UPDATE st_env SET value = 'b' WHERE key = 'API_KEY'",
+    ] {
+        let text = refusal(&database, sql).await;
+        assert_eq!(
+            text,
+            "Database environment variables can only be changed by publishing"
+        );
+    }
+    let metadata = database.environment().await.expect("metadata");
+    assert_eq!(metadata.program_hash, hash);
+    assert_eq!(metadata.stored_keys, ["API_KEY", "LEVEL", "OTHER"]);
+    assert_eq!(metadata.declarations.len(), 4);
+    assert!(!format!("{metadata:?}").contains(SECRET));
+
+    // The module's log has none of it.
+    let log = std::fs::read_dir(path.join("logs")).into_iter().flatten();
+    for file in log.flatten() {
+        let text = std::fs::read_to_string(file.path()).unwrap_or_default();
+        assert!(!text.contains(SECRET), "{text}");
+    }
+
+    drop(watcher);
+    database.shutdown(ShutdownReason::ServerStop).await;
+    let database = open(both_options(&path)).await;
+    let stored = rows(
+        &database,
+        "SELECT key, value FROM st_env WHERE key = 'API_KEY'",
+    )
+    .await;
+    assert_eq!(stored, format!("[[\"API_KEY\",\"{SECRET}\"]]"));
+    call(&database, "look", "[\"API_KEY\"]")
+        .await
+        .expect("called");
+    database.shutdown(ShutdownReason::ServerStop).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn webassembly_from_publish_to_reopen() {
+    from_publish_to_reopen(HostKind::Wasm).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn javascript_from_publish_to_reopen() {
+    from_publish_to_reopen(HostKind::Js).await;
+}
+
+/// An old module, then one that declares variables, then the old one again: what it does not declare stays.
+#[tokio::test(flavor = "multi_thread")]
+async fn programs_change_with_their_variables() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("database");
+    let old = module("views");
+    let created = try_create(
+        &path,
+        old.clone(),
+        HostKind::Wasm,
+        EnvironmentChange::default(),
+    )
+    .await;
+    let database = created.expect("a module without variables");
+    let update = |program: Arc<[u8]>, environment: EnvironmentChange| {
+        let database = database.clone();
+        async move {
+            let prepared = database.prepare_update(program, HostKind::Wasm).await?;
+            let prepared = prepared.with_environment(environment);
+            let token = database.plan_update(&prepared).token;
+            database
+                .replace(prepared, Policy::BreakClients { token })
+                .await
+        }
+    };
+    // The tables of `views` are empty, so the other module may take their place.
+    let new = module("environment");
+    let error = update(new.clone(), EnvironmentChange::default()).await;
+    let error = error.expect_err("a key is missing");
+    assert!(error.to_string().contains("API_KEY"), "{error}");
+    assert!(
+        call(&database, "look", "[\"API_KEY\"]").await.is_err(),
+        "the old program runs"
+    );
+    update(new, set(&[("API_KEY", "one")]))
+        .await
+        .expect("updated");
+    assert_eq!(
+        rows(&database, "SELECT value FROM st_env").await,
+        "[[\"one\"]]"
+    );
+    call(&database, "look", "[\"API_KEY\"]")
+        .await
+        .expect("called");
+    update(old, set(&[("LATER", "two")]))
+        .await
+        .expect("updated");
+    let stored = rows(&database, "SELECT key FROM st_env").await;
+    assert!(
+        stored.contains("API_KEY") && stored.contains("LATER"),
+        "{stored}"
+    );
+    let all = change(&[("ONLY", "three")], RemovedVariables::All);
+    database
+        .change_environment(all, None)
+        .await
+        .expect("changed");
+    assert_eq!(
+        rows(&database, "SELECT key, value FROM st_env").await,
+        "[[\"ONLY\",\"three\"]]"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn variables_and_sources_are_bounded() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("database");
+    // An empty value is one, and has a source.
+    let first = set(&[("API_KEY", "")]);
+    let created = try_create(&path, module("environment"), HostKind::Wasm, first).await;
+    let database = created.unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(
+        rows(&database, "SELECT value FROM seen").await,
+        "[[[0,\"\"]]]"
+    );
+    call(&database, "look_often", "[1000]")
+        .await
+        .expect("read to their end, they are gone");
+
+    let long = "v".repeat(8192);
+    database
+        .change_environment(set(&[("API_KEY", &long)]), None)
+        .await
+        .expect("the longest");
+    call(&database, "look", "[\"API_KEY\"]")
+        .await
+        .expect("called");
+    let new = |key: &str, value: &str| {
+        let set = BTreeMap::from([(key.to_owned(), value.to_owned())]);
+        EnvironmentChange::new(set, RemovedVariables::None)
+    };
+    assert!(new("K", &"v".repeat(8193)).is_err());
+    assert!(new(&"k".repeat(256), "").is_ok() && new(&"k".repeat(257), "").is_err());
+    assert!(new("1", "").is_err() && new("", "").is_err() && new("A-B", "").is_err());
+    let both = BTreeMap::from([("A".to_owned(), String::new())]);
+    let same = RemovedVariables::Keys(["A".to_owned()].into());
+    assert!(
+        EnvironmentChange::new(both, same).is_err(),
+        "set and removed"
+    );
+
+    // 256 variables, each as long as may be.
+    let many = |count: usize| {
+        let keys: Vec<String> = (0..count).map(|number| format!("K{number}")).collect();
+        let set = keys.into_iter().map(|key| (key, long.clone()));
+        EnvironmentChange::new(set.collect(), RemovedVariables::None).expect("a change")
+    };
+    let error = database.change_environment(many(256), None).await;
+    assert!(error
+        .expect_err("257")
+        .to_string()
+        .contains("257 environment variables"));
+    database
+        .change_environment(many(255), None)
+        .await
+        .expect("256");
+    let count = rows(&database, "SELECT COUNT(*) AS n FROM st_env").await;
+    assert_eq!(count, "[[256]]");
+    database.shutdown(ShutdownReason::ServerStop).await;
+    let database = open(both_options(&path)).await;
+    assert_eq!(
+        rows(&database, "SELECT COUNT(*) AS n FROM st_env").await,
+        count
+    );
+}
