@@ -53,6 +53,8 @@ pub(crate) struct TableRef {
     pub name: String,
     /// What columns call it: the alias, or the name.
     pub alias: String,
+    /// In parentheses behind the name: those of a view.
+    pub arguments: Vec<Value>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,6 +10,8 @@ import {
   ColumnExpression,
   type ColumnNames,
   combine,
+  type Literal,
+  literalSql,
   operandSql,
   type PredicateExpr,
   type QueryRow,
@@ -129,6 +131,19 @@ interface Selected<TableDef extends TypedTableDef> extends Narrowable<TableDef, 
     other: TableRef<Other>,
     on: JoinedBy<TableDef, Other>,
   ): Joined<Other>;
+  /**
+   * A view with parameters: its rows for these values, in their order. Each query of a client puts its rows into the one table
+   * of the view. The published package has no such method yet.
+   */
+  call(...args: readonly ViewArgument[]): Called<TableDef>;
+}
+
+/** A value that a view with parameters is called with. */
+export type ViewArgument = Literal | Uint8Array;
+
+/** A view with its arguments: it cannot be narrowed or joined. */
+interface Called<TableDef extends TypedTableDef> extends TypedQuery<TableDef> {
+  toSql(): string;
 }
 
 /** A query for each table of a schema, by accessor name. */
@@ -177,12 +192,32 @@ class FromBuilder {
     return new JoinBuilder(this.table, other, condition, undefined, this.whereClause);
   }
 
+  call(...args: readonly ViewArgument[]): CallBuilder {
+    return new CallBuilder(this.table, args);
+  }
+
   toSql(): string {
     return `SELECT * FROM ${quoteTable(this.table.sourceName)}${whereSql(this.whereClause)}`;
   }
 
   build(): this {
     return this;
+  }
+}
+
+/** `FROM view(…)`. */
+class CallBuilder {
+  readonly [QueryBrand] = true as const;
+  readonly table: AnyTableRef;
+  readonly args: readonly ViewArgument[];
+
+  constructor(table: AnyTableRef, args: readonly ViewArgument[]) {
+    this.table = table;
+    this.args = args;
+  }
+
+  toSql(): string {
+    return `SELECT * FROM ${quoteTable(this.table.sourceName)}(${this.args.map(literalSql).join(", ")})`;
   }
 }
 

@@ -29,7 +29,7 @@ export type QueryRow<TableDef extends TypedTableDef> = {
 export type ColumnNames<TableDef extends TypedTableDef> = keyof TableDef["columns"] & string;
 
 /** Values that have a literal in SQL. */
-type Literal = boolean | number | bigint | string | Identity | ConnectionId | Timestamp | Uuid;
+export type Literal = boolean | number | bigint | string | Identity | ConnectionId | Timestamp | Uuid;
 type LiteralOperand<Value> = { type: "literal"; value: Value };
 
 /** The algebraic type of a column. */
@@ -275,7 +275,11 @@ function isUuid(value: unknown): value is Uuid {
   return (value as Uuid | null)?.__uuid__ !== undefined;
 }
 
-function literalSql(value: unknown): string {
+const hexOf = (bytes: Uint8Array): string =>
+  Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+
+/** @internal */
+export function literalSql(value: unknown): string {
   switch (typeof value) {
     case "boolean":
       return value ? "TRUE" : "FALSE";
@@ -288,6 +292,7 @@ function literalSql(value: unknown): string {
   if (value instanceof Identity || value instanceof ConnectionId) return `0x${value.toHexString()}`;
   if (value instanceof Timestamp) return `'${value.toISOString()}'`;
   if (isUuid(value)) return `0x${value.toHexString()}`;
+  if (value instanceof Uint8Array) return `X'${hexOf(value)}'`;
   throw new TypeError(`a query cannot contain ${String(value)}`);
 }
 

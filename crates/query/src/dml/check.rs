@@ -104,6 +104,7 @@ fn whole_table(name: String) -> TableRef {
     TableRef {
         alias: name.clone(),
         name,
+        arguments: Vec::new(),
     }
 }
 
@@ -183,7 +184,7 @@ fn assigned(
 }
 
 /// A value as a `ty`, in BSATN.
-fn encode_value(value: &Value, ty: &AlgebraicType) -> Result<Vec<u8>> {
+pub(crate) fn encode_value(value: &Value, ty: &AlgebraicType) -> Result<Vec<u8>> {
     let own = match value.kind {
         ValueKind::Bool => Some(AlgebraicType::Bool),
         ValueKind::Text if !is_written_as_text(ty) => Some(AlgebraicType::String),

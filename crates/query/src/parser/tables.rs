@@ -20,9 +20,10 @@ impl Parser<'_> {
             };
         }
         let name = self.relation()?;
-        if self.kind() == Kind::OpenParen {
-            return Err(self.unsupported_table(start));
-        }
+        let arguments = match self.kind() {
+            Kind::OpenParen => self.tuple(SqlError::view_argument)?,
+            _ => Vec::new(),
+        };
         let alias = if self.take_word("AS") {
             Some(self.word()?)
         } else {
@@ -36,7 +37,11 @@ impl Parser<'_> {
             return Err(self.unsupported_table(start));
         }
         let alias = alias.unwrap_or_else(|| name.clone());
-        Ok(TableRef { name, alias })
+        Ok(TableRef {
+            name,
+            alias,
+            arguments,
+        })
     }
 
     pub(super) fn joins(&mut self) -> Result<Vec<Join>> {
