@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { Identity, schema as clientSchema, t, table, Uuid } from "../src/client";
+import { schema as clientSchema, Identity, t, table, Uuid } from "../src/client";
 import { makeQueryBuilder, toSql } from "../src/core/query";
 
 const row = { id: t.u32(), text: t.string() };

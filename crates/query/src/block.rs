@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use lightcone_schema::{TableSchema, ViewSchema};
-use lightcone_types::{view_args_hash, AlgebraicType, ColId, IntegerType, SpecialProduct};
+use lightcone_types::{view_args_hash, AlgebraicType, ColId, IntegerType};
 
 use crate::ast::{Projection, Select, SelectItem, Shape, TableRef};
 use crate::catalog::{may_read, Caller, Catalog};
-use crate::check::{check_join, check_with_subqueries, CheckedSubquery};
+use crate::check::{
+    check_join, check_with_subqueries, encode_value, is_written_as_text, CheckedSubquery,
+};
 use crate::condition::{ColumnAt, Condition, Constant, SenderAs, ViewArguments};
-use crate::dml::encode_value;
 use crate::error::{Result, SqlError};
 use crate::query::OuterJoin;
 use crate::scalar::Scalar;
@@ -218,12 +219,7 @@ fn is_plain(select: &Select) -> bool {
 
 /// Types whose values may be arguments of a view.
 fn is_written_in_sql(ty: &AlgebraicType) -> bool {
-    let is_special = |special| !matches!(special, SpecialProduct::TimeDuration);
-    matches!(
-        ty,
-        AlgebraicType::Bool | AlgebraicType::Integer(_) | AlgebraicType::String
-    ) || ty.is_bytes()
-        || ty.special_product().is_some_and(is_special)
+    matches!(ty, AlgebraicType::Bool | AlgebraicType::Integer(_)) || is_written_as_text(ty)
 }
 
 /// The instance of a view that the caller sees with these arguments.

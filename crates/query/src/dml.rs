@@ -8,4 +8,4 @@ mod write_plan;
 pub use find::find_targets;
 pub use write_plan::{NewValue, RowChange, Targets, WritePlan};
 
-pub(crate) use check::{encode_value, plan_set, plan_write, read_variable};
+pub(crate) use check::{plan_set, plan_write, read_variable};
