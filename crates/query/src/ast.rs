@@ -55,6 +55,8 @@ pub(crate) struct TableRef {
     pub alias: String,
     /// In parentheses behind the name: those of a view.
     pub arguments: Vec<Value>,
+    /// With parentheses, how it is written.
+    pub call: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

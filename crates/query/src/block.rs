@@ -90,7 +90,11 @@ impl Names<'_> {
         select: &Select,
         scope: &Scope,
     ) -> Result<(Arc<TableSchema>, ViewArguments)> {
-        let table = self.find_table(&relation.name)?;
+        let table = self.find_table(&relation.name);
+        let table = table.map_err(|error| match &relation.call {
+            Some(call) => SqlError::UnsupportedFrom(call.clone()),
+            None => error,
+        })?;
         let has_parameters = !self.catalog.parameters(table.id).is_empty();
         if has_parameters && !select.joins.is_empty() {
             return Err(SqlError::ViewCallInJoin(relation.name.clone()));

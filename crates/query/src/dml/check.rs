@@ -105,6 +105,7 @@ fn whole_table(name: String) -> TableRef {
         alias: name.clone(),
         name,
         arguments: Vec::new(),
+        call: None,
     }
 }
 

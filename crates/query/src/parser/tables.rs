@@ -20,9 +20,12 @@ impl Parser<'_> {
             };
         }
         let name = self.relation()?;
-        let arguments = match self.kind() {
-            Kind::OpenParen => self.tuple(SqlError::view_argument)?,
-            _ => Vec::new(),
+        let (arguments, call) = match self.kind() {
+            Kind::OpenParen => {
+                let call = self.render_item(start);
+                (self.tuple(SqlError::view_argument)?, Some(call))
+            }
+            _ => (Vec::new(), None),
         };
         let alias = if self.take_word("AS") {
             Some(self.word()?)
@@ -41,6 +44,7 @@ impl Parser<'_> {
             name,
             alias,
             arguments,
+            call,
         })
     }
 
