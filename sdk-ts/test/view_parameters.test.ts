@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { schema as clientSchema, Identity, t, table, Uuid } from "../src/client";
+import { schema as clientSchema, Identity, t, table, Uuid, viewCall } from "../src/client";
 import { makeQueryBuilder, toSql } from "../src/core/query";
 
 const row = { id: t.u32(), text: t.string() };
@@ -10,10 +10,19 @@ const { schemaType } = clientSchema({
 
 test("a call of a view is text that the server reads", () => {
   const { notesIn } = makeQueryBuilder(schemaType);
-  expect(toSql(notesIn.call(1))).toBe('SELECT * FROM "notes_in"(1)');
-  expect(notesIn.call().toSql()).toBe('SELECT * FROM "notes_in"()');
+  expect(toSql(viewCall(notesIn, 1))).toBe('SELECT * FROM "notes_in"(1)');
+  expect(viewCall(notesIn).toSql()).toBe('SELECT * FROM "notes_in"()');
   const id = new Uuid(255n);
-  const call = notesIn.call(true, -5, 2n ** 255n, "O'Neil", new Uint8Array([1, 255]), new Identity(1n), id);
+  const call = viewCall(
+    notesIn,
+    true,
+    -5,
+    2n ** 255n,
+    "O'Neil",
+    new Uint8Array([1, 255]),
+    new Identity(1n),
+    id,
+  );
   expect(call.toSql()).toBe(
     `SELECT * FROM "notes_in"(TRUE, -5, ${2n ** 255n}, 'O''Neil', X'01ff', 0x${"0".repeat(63)}1, 0x${"0".repeat(30)}ff)`,
   );

@@ -131,18 +131,13 @@ interface Selected<TableDef extends TypedTableDef> extends Narrowable<TableDef, 
     other: TableRef<Other>,
     on: JoinedBy<TableDef, Other>,
   ): Joined<Other>;
-  /**
-   * A view with parameters: its rows for these values, in their order. Each query of a client puts its rows into the one table
-   * of the view. The published package has no such method yet.
-   */
-  call(...args: readonly ViewArgument[]): Called<TableDef>;
 }
 
 /** A value that a view with parameters is called with. */
 export type ViewArgument = Literal | Uint8Array;
 
 /** A view with its arguments: it cannot be narrowed or joined. */
-interface Called<TableDef extends TypedTableDef> extends TypedQuery<TableDef> {
+export interface ViewCall<TableDef extends TypedTableDef> extends TypedQuery<TableDef> {
   toSql(): string;
 }
 
@@ -192,32 +187,12 @@ class FromBuilder {
     return new JoinBuilder(this.table, other, condition, undefined, this.whereClause);
   }
 
-  call(...args: readonly ViewArgument[]): CallBuilder {
-    return new CallBuilder(this.table, args);
-  }
-
   toSql(): string {
     return `SELECT * FROM ${quoteTable(this.table.sourceName)}${whereSql(this.whereClause)}`;
   }
 
   build(): this {
     return this;
-  }
-}
-
-/** `FROM view(…)`. */
-class CallBuilder {
-  readonly [QueryBrand] = true as const;
-  readonly table: AnyTableRef;
-  readonly args: readonly ViewArgument[];
-
-  constructor(table: AnyTableRef, args: readonly ViewArgument[]) {
-    this.table = table;
-    this.args = args;
-  }
-
-  toSql(): string {
-    return `SELECT * FROM ${quoteTable(this.table.sourceName)}(${this.args.map(literalSql).join(", ")})`;
   }
 }
 
@@ -327,6 +302,23 @@ class TableQuery extends FromBuilder {
   get constraints(): unknown {
     return (this.tableDef as { constraints?: unknown }).constraints;
   }
+}
+
+const argumentSql = (arg: ViewArgument): string =>
+  arg instanceof Uint8Array
+    ? `X'${Array.from(arg, (byte) => byte.toString(16).padStart(2, "0")).join("")}'`
+    : literalSql(arg);
+
+/**
+ * A view with parameters: its rows for these values, in their order. All queries of a client on the view put their rows into the
+ * one table of it. The published package has nothing like it yet; its query builder for Rust calls it so.
+ */
+export function viewCall<TableDef extends TypedTableDef>(
+  view: TableRef<TableDef>,
+  ...args: readonly ViewArgument[]
+): ViewCall<TableDef> {
+  const text = `SELECT * FROM ${quoteTable(view.sourceName)}(${args.map(argumentSql).join(", ")})`;
+  return known<ViewCall<TableDef>>({ [QueryBrand]: true, table: view, toSql: () => text });
 }
 
 /** A table in queries, from its definition. */

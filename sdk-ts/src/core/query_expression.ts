@@ -275,9 +275,6 @@ function isUuid(value: unknown): value is Uuid {
   return (value as Uuid | null)?.__uuid__ !== undefined;
 }
 
-const hexOf = (bytes: Uint8Array): string =>
-  Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
-
 /** @internal */
 export function literalSql(value: unknown): string {
   switch (typeof value) {
@@ -292,7 +289,6 @@ export function literalSql(value: unknown): string {
   if (value instanceof Identity || value instanceof ConnectionId) return `0x${value.toHexString()}`;
   if (value instanceof Timestamp) return `'${value.toISOString()}'`;
   if (isUuid(value)) return `0x${value.toHexString()}`;
-  if (value instanceof Uint8Array) return `X'${hexOf(value)}'`;
   throw new TypeError(`a query cannot contain ${String(value)}`);
 }
 

@@ -71,7 +71,7 @@ export interface TableOpts<Columns extends RowObj> {
   event?: boolean;
   /** The name of the table in the database, if it is not its key in the schema. */
   name?: string;
-  /** Of a view in generated bindings: it has parameters, so queries on it are made by `call`. */
+  /** Of a view in generated bindings: it has parameters, so queries on it are made by `viewCall`. */
   takesArguments?: boolean;
   constraints?: ConstraintOpts<keyof Columns & string>[];
   indexes?: IndexOpts<keyof Columns & string>[];
