@@ -5,9 +5,12 @@ use std::sync::Arc;
 use lightcone_query::{
     compile_statement, compile_subscription, Caller, Catalog, Progress, Run, Statement,
 };
-use lightcone_schema::{ColumnSchema, IndexAlgorithm, IndexSchema, TableSchema};
+use lightcone_schema::{ColumnSchema, IndexAlgorithm, IndexSchema, TableSchema, ViewSchema};
 use lightcone_table::{Table, TableView, Tables};
-use lightcone_types::{AlgebraicType, ColId, Identity, IndexId, TableId};
+use lightcone_types::bsatn::{decode_value, Reader};
+use lightcone_types::{
+    AlgebraicType, ColId, Identity, IndexId, ProductType, ProductTypeElement, TableId, Typespace,
+};
 
 fn table(id: u32, name: &str) -> TableSchema {
     let column = |(name, ty): (&str, AlgebraicType)| ColumnSchema {
@@ -28,10 +31,25 @@ fn table(id: u32, name: &str) -> TableSchema {
     TableSchema::plain(TableId(id), name.to_owned(), columns)
 }
 
+const VIEW: ViewSchema = ViewSchema {
+    id: 1,
+    is_anonymous: true,
+};
+
+/// A number, a text and a time: what arguments are made of.
+fn parameters() -> Vec<ProductTypeElement> {
+    let types = [
+        ("n", AlgebraicType::U32),
+        ("s", AlgebraicType::String),
+        ("t", AlgebraicType::timestamp()),
+    ];
+    ProductType::new(types).elements
+}
+
 /// Compiles `data` as query text in both languages and evaluates what comes out. Must return, whatever `data` is.
 pub fn fuzz_sql(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
-    let catalog = FewTables::new(&["t"], &[]);
+    let catalog = FewTables::new(&["t", "v"], &[]);
     let caller = Caller {
         identity: Identity::ZERO,
         is_owner: false,
@@ -40,13 +58,27 @@ pub fn fuzz_sql(data: &[u8]) {
     // 4 + 1 bytes, an empty string, a float, an identity, no bytes, a timestamp.
     let row = [0u8; 4 + 1 + 4 + 8 + 32 + 4 + 8];
     let condition_only = format!("SELECT * FROM t WHERE {text}");
-    let plans = [&*text, &condition_only].into_iter().flat_map(|text| {
-        let ad_hoc = compile_statement(text, &catalog, &caller)
-            .ok()
-            .and_then(Statement::into_query);
-        [compile_subscription(text, &catalog, &caller).ok(), ad_hoc]
-    });
+    let arguments_only = format!("SELECT * FROM v({text})");
+    let plans = [&*text, &condition_only, &arguments_only]
+        .into_iter()
+        .flat_map(|text| {
+            let ad_hoc = compile_statement(text, &catalog, &caller)
+                .ok()
+                .and_then(Statement::into_query);
+            [compile_subscription(text, &catalog, &caller).ok(), ad_hoc]
+        });
     for query in plans.flatten() {
+        // Whatever is given to the view decodes as what it takes.
+        if let Some(arguments) = &query.arguments {
+            let mut reader = Reader::new(arguments);
+            for parameter in &catalog.parameters {
+                let ty = &parameter.algebraic_type;
+                let value = decode_value(&Typespace::default(), ty, &mut reader);
+                assert!(value.is_ok(), "{}: {arguments:?}", query.text);
+            }
+            assert!(reader.remaining().is_empty(), "{}", query.text);
+            continue;
+        }
         let Some(plan) = query.only_select_plan(&caller.identity) else {
             continue;
         };
@@ -70,12 +102,17 @@ pub fn fuzz_sql(data: &[u8]) {
 struct FewTables {
     tables: Vec<Table>,
     rules: Vec<String>,
+    /// Of the view `v`.
+    parameters: Vec<ProductTypeElement>,
 }
 
 impl FewTables {
     fn new(names: &[&str], indexes: &[&[u16]]) -> FewTables {
         let table = |(id, name): (u32, &&str)| {
             let mut schema = table(id, name);
+            if *name == "v" {
+                (schema.view, schema.columns[0].ty) = (Some(VIEW), AlgebraicType::HASH);
+            }
             let index = |columns: &&[u16]| IndexSchema {
                 id: IndexId(0),
                 name: "i".to_owned(),
@@ -99,6 +136,7 @@ impl FewTables {
         };
         FewTables {
             tables: (4096..).zip(names).map(table).collect(),
+            parameters: parameters(),
             rules: vec!["SELECT s.* FROM s JOIN r ON s.a = r.a WHERE r.i = :sender".to_owned()],
         }
     }
@@ -108,6 +146,14 @@ impl Catalog for FewTables {
     fn table(&self, name: &str) -> Option<Arc<TableSchema>> {
         let found = self.tables.iter().find(|table| table.schema.name == name)?;
         Some(found.schema.clone())
+    }
+
+    fn parameters(&self, table: TableId) -> &[ProductTypeElement] {
+        let is_view = |of: &&Table| of.schema.id == table && of.schema.view.is_some();
+        match self.tables.iter().find(is_view) {
+            Some(_) => &self.parameters,
+            None => &[],
+        }
     }
 
     fn rules(&self, table: TableId) -> &[String] {

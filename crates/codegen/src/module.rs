@@ -44,6 +44,8 @@ pub(crate) struct Table {
     pub indexes: Vec<Index>,
     pub constraints: Vec<Constraint>,
     pub is_event: bool,
+    /// It is a view with parameters: no query without arguments reads it.
+    pub takes_arguments: bool,
 }
 
 #[derive(Debug)]
@@ -225,6 +227,7 @@ impl Table {
             indexes: sorted(indexes, |index| &index.name)?,
             constraints: sorted(constraints, |constraint| &constraint.name)?,
             is_event: table.is_event,
+            takes_arguments: false,
         })
     }
 
@@ -238,6 +241,7 @@ impl Table {
             indexes: Vec::new(),
             constraints: Vec::new(),
             is_event: false,
+            takes_arguments: view.has_parameters(),
         })
     }
 

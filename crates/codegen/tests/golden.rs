@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use lightcone_codegen::{generate, Bindings, Language, Options, PREFIX};
 use lightcone_schema::raw::*;
 use lightcone_schema::{ModuleDef, RawModuleDef};
-use lightcone_types::AlgebraicType;
+use lightcone_types::{AlgebraicType, ProductType};
 
 fn golden(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -173,7 +173,7 @@ fn with_submodule_raw(root_type: &str) -> RawModuleDef {
             }]),
             S::Reducers(vec![RawReducerDefV10 {
                 source_name: reducer.into(),
-                params: lightcone_types::ProductType::unit(),
+                params: ProductType::unit(),
                 visibility: lightcone_schema::Visibility::ClientCallable,
                 ok_return_type: AlgebraicType::unit(),
                 err_return_type: AlgebraicType::String,
@@ -279,4 +279,43 @@ fn names_that_become_the_same_are_refused() {
             "two things of the module and its submodules would both be called `LibItem`; rename one of them"
         );
     }
+}
+
+/// A client that subscribes to all tables cannot give a view its arguments.
+#[test]
+fn views_with_parameters_are_not_among_all_tables() {
+    let mut raw = with_submodule_raw("User");
+    let RawModuleDef::V10(module) = &mut raw else {
+        panic!("it is of version 10");
+    };
+    let row = AlgebraicType::Ref(lightcone_types::TypeRef(0));
+    let view = |name: &str, index, params| RawViewDefV10 {
+        source_name: name.into(),
+        index,
+        is_public: true,
+        is_anonymous: true,
+        params,
+        return_type: AlgebraicType::array(row.clone()),
+    };
+    let number = ProductType::new([("number", AlgebraicType::U32)]);
+    let views = vec![
+        view("nearby", 0, number),
+        view("all_users", 1, ProductType::unit()),
+    ];
+    let section = RawModuleDefV10Section::Views(views);
+    module.sections.push(section);
+    let def = ModuleDef::validate(raw).expect("valid");
+    let typescript = generate(&def, &typescript("lightcone")).expect("bindings");
+    let index = file(&typescript, "index.ts");
+    assert_eq!(index.matches("takesArguments: true,").count(), 1, "{index}");
+    let rust = generate(&def, &options(Language::Rust)).expect("bindings");
+    let root = file(&rust, "mod.rs");
+    let all = root.lines().find(|line| line.contains("ALL_TABLE_NAMES"));
+    let all = all.expect("the tables");
+    assert!(all.contains("\"all_users\""), "{all}");
+    assert!(!all.contains("\"nearby\""), "{all}");
+    let csharp = generate(&def, &csharp()).expect("bindings");
+    let client = file(&csharp, "SpacetimeDBClient.g.cs");
+    assert!(client.contains("From.AllUsers().ToSql()"), "{client}");
+    assert!(!client.contains("From.Nearby().ToSql()"), "{client}");
 }

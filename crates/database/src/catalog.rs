@@ -5,7 +5,7 @@ use std::sync::Arc;
 use lightcone_engine::{is_hidden, Datastore, ST_ENV_ID};
 use lightcone_query::{check_rule, compile_subscription, Caller, Catalog};
 use lightcone_schema::{ModuleDef, TableSchema};
-use lightcone_types::{Identity, TableId};
+use lightcone_types::{Identity, ProductType, ProductTypeElement, TableId};
 use rustc_hash::FxHashMap;
 
 use lightcone_live::{LiveQuery, RuleColumns, Shapes};
@@ -24,6 +24,8 @@ const SYSTEM_RULES: [&str; 5] = [
 pub(crate) struct CatalogView {
     pub schemas: Vec<Arc<TableSchema>>,
     by_name: FxHashMap<String, usize>,
+    /// Of the views that have some. Types are resolved, as far as they can be.
+    parameters: FxHashMap<TableId, ProductType>,
     /// Row-level security rules.
     rules: FxHashMap<TableId, Vec<String>>,
     /// Columns that these look rows up by in live queries.
@@ -46,8 +48,16 @@ impl CatalogView {
                 by_name.entry(accessor.clone()).or_insert(position);
             }
         }
+        let mut parameters = FxHashMap::default();
+        for view in def.views.iter().filter(|view| view.has_parameters()) {
+            if let Some(table) = datastore.view_table(&view.name) {
+                let resolved = view.params_typespace.resolve_product(&view.params);
+                parameters.insert(table.id, resolved.unwrap_or_else(|_| view.params.clone()));
+            }
+        }
         let mut catalog = CatalogView {
             schemas,
+            parameters,
             by_name,
             rules: FxHashMap::default(),
             rule_columns: RuleColumns::default(),
@@ -59,6 +69,14 @@ impl CatalogView {
         }
         catalog.rule_columns = catalog.looked_up_by_rules();
         catalog
+    }
+
+    /// The tables, and the views that need no arguments.
+    pub fn all(&self) -> impl Iterator<Item = &Arc<TableSchema>> {
+        let needs_some = |schema: &Arc<TableSchema>| self.parameters.contains_key(&schema.id);
+        self.schemas
+            .iter()
+            .filter(move |schema| !needs_some(schema))
     }
 
     /// The columns that rules alone look rows up by, for a caller who may read all rows.
@@ -114,6 +132,11 @@ impl Catalog for CatalogView {
         self.by_name
             .get(name)
             .map(|&position| self.schemas[position].clone())
+    }
+
+    fn parameters(&self, table: TableId) -> &[ProductTypeElement] {
+        let of_view = self.parameters.get(&table);
+        of_view.map_or(&[], |parameters| &parameters.elements)
     }
 
     fn rules(&self, table: TableId) -> &[String] {

@@ -75,7 +75,7 @@ impl SetCompiler {
         let read = read_subscribe_text(text).map_err(|error| executing(&error, text.trim()))?;
         match read {
             SubscribeText::Query(text) => self.add_query(catalog, text, true),
-            SubscribeText::AllTables => expand_subscribe_all(&catalog.schemas, &self.peer.caller())
+            SubscribeText::AllTables => expand_subscribe_all(catalog.all(), &self.peer.caller())
                 .iter()
                 .try_for_each(|text| self.add_query(catalog, text, false)),
         }

@@ -237,6 +237,7 @@ fn views_are_of_their_viewer_or_of_all() {
             id: 0,
             name: &"test_view".into(),
             sender,
+            args: &[],
         };
         database.running.datastore.begin();
         let rows = ReadView::of(&mut database.running.datastore);

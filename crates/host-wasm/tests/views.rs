@@ -30,6 +30,7 @@ fn call(module: &mut Running, id: u32, sender: Option<Identity>) -> (ViewOutcome
         id,
         name: &"test_view".into(),
         sender,
+        args: &[],
     };
     let mut reads = ReadSet::default();
     module.datastore.begin();

@@ -7,7 +7,7 @@ use lightcone_types::{ConnectionId, Identity, Timestamp};
 
 use crate::ReducerCall;
 
-/// A call of a view. It has no arguments, connection or time.
+/// A call of a view. It has no connection and no time.
 #[derive(Clone, Copy, Debug)]
 pub struct ViewCall<'a> {
     /// Its position among the views of its kind (spec 02 §9.3).
@@ -16,6 +16,8 @@ pub struct ViewCall<'a> {
     pub name: &'a Arc<str>,
     /// None for an anonymous view.
     pub sender: Option<Identity>,
+    /// In BSATN; empty for a view without parameters.
+    pub args: &'a [u8],
 }
 
 impl<'a> ViewCall<'a> {
@@ -26,7 +28,7 @@ impl<'a> ViewCall<'a> {
             sender: self.sender.unwrap_or(Identity::ZERO),
             connection_id: ConnectionId(0),
             timestamp: Timestamp(0),
-            args: &[],
+            args: self.args,
         }
     }
 }

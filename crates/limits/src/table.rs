@@ -208,6 +208,17 @@ section! {
                 bounds "instances of views whose rows are kept";
                 reached "an unused one goes; if all are used, refuse: LC0715";
 
+            /// Most instances of one view with parameters: one for each list of arguments, and each identity if it depends on who looks.
+            view_instances_per_view_max: usize = 20_000;
+                bounds "instances of one view with parameters whose rows are kept";
+                reached "an unused one of the view goes; if all are used, refuse: LC0715";
+
+            /// Most queries on views with arguments that one connection may have in its subscriptions, or one request over HTTP.
+            view_instances_per_connection_max: usize = 256;
+                bounds "queries on views with arguments of one connection's subscriptions, each of which has an \
+                    instance kept up to date, and of one request over HTTP";
+                reached "refuse: `SubscriptionError`, LC0715";
+
             /// Longest time that evaluating one instance of a view may take, in milliseconds.
             view_ms_max: u64 = 1000;
                 bounds "time of one call of a view, in steps of 10 ms";

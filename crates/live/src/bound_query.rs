@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lightcone_query::{Query, SelectPlan};
+use lightcone_query::{Query, SelectPlan, ViewArguments};
 use lightcone_schema::TableSchema;
 use lightcone_types::{Identity, ProductType};
 
@@ -95,6 +95,15 @@ impl BoundQuery {
             BoundQuery::Table(plan) => plan.table.view.is_some(),
             BoundQuery::Tables(query, _) => query.read_tables().any(|table| table.view.is_some()),
             BoundQuery::Window(rows) => rows.shape.table.view.is_some(),
+        }
+    }
+
+    /// What it gives the view that it reads.
+    pub fn view_arguments(&self) -> &ViewArguments {
+        match self {
+            BoundQuery::Table(plan) => &plan.arguments,
+            BoundQuery::Tables(query, _) => &query.arguments,
+            BoundQuery::Window(rows) => &rows.query.arguments,
         }
     }
 

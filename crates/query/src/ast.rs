@@ -53,6 +53,10 @@ pub(crate) struct TableRef {
     pub name: String,
     /// What columns call it: the alias, or the name.
     pub alias: String,
+    /// In parentheses behind the name: those of a view.
+    pub arguments: Vec<Value>,
+    /// With parentheses, how it is written.
+    pub call: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use lightcone_schema::{TableSchema, ViewSchema};
-use lightcone_types::{view_args_hash, ColId, IntegerType};
+use lightcone_types::{view_args_hash, AlgebraicType, ColId, IntegerType};
 
-use crate::ast::{Projection, Select, SelectItem};
+use crate::ast::{Projection, Select, SelectItem, Shape, TableRef};
 use crate::catalog::{may_read, Caller, Catalog};
-use crate::check::{check_join, check_with_subqueries, CheckedSubquery};
-use crate::condition::{ColumnAt, Condition, Constant, SenderAs};
+use crate::check::{
+    check_join, check_with_subqueries, encode_value, is_written_as_text, CheckedSubquery,
+};
+use crate::condition::{ColumnAt, Condition, Constant, SenderAs, ViewArguments};
 use crate::error::{Result, SqlError};
 use crate::query::OuterJoin;
 use crate::scalar::Scalar;
@@ -26,6 +28,8 @@ pub(crate) struct Block {
     pub condition: Condition,
     /// The columns of each `ON` of an inner join.
     pub joins: Vec<(ColumnAt, ColumnAt, Scalar)>,
+    /// Those of its only relation.
+    pub arguments: ViewArguments,
 }
 
 impl Names<'_> {
@@ -44,7 +48,7 @@ impl Names<'_> {
         scope: &mut Scope,
         outer: &mut Vec<OuterJoin>,
     ) -> Result<Block> {
-        let joins = self.check_joins(select, scope, outer)?;
+        let (joins, arguments) = self.check_joins(select, scope, outer)?;
         let relations = scope.first()..scope.len() as u16;
         let mut condition = match &select.condition {
             Some(expressions) => {
@@ -69,10 +73,64 @@ impl Names<'_> {
             condition.add_value(
                 hidden,
                 Scalar::Integer(IntegerType::HASH),
-                instance_of(view),
+                instance_of(view, &arguments),
             );
         }
-        Ok(Block { condition, joins })
+        Ok(Block {
+            condition,
+            joins,
+            arguments,
+        })
+    }
+
+    /// The table of a relation, with the arguments of a view that takes some: it stands alone.
+    fn find_relation(
+        self,
+        relation: &TableRef,
+        select: &Select,
+        scope: &Scope,
+    ) -> Result<(Arc<TableSchema>, ViewArguments)> {
+        let table = self.find_table(&relation.name);
+        let table = table.map_err(|error| match &relation.call {
+            Some(call) => SqlError::UnsupportedFrom(call.clone()),
+            None => error,
+        })?;
+        let has_parameters = !self.catalog.parameters(table.id).is_empty();
+        if has_parameters && !select.joins.is_empty() {
+            return Err(SqlError::ViewCallInJoin(relation.name.clone()));
+        }
+        if has_parameters && (scope.is_in_subquery() || !is_plain(select)) {
+            return Err(SqlError::ViewTakesArguments(relation.name.clone()));
+        }
+        let arguments = self.encode_arguments(relation, &table)?;
+        Ok((table, arguments))
+    }
+
+    fn encode_arguments(self, relation: &TableRef, table: &TableSchema) -> Result<ViewArguments> {
+        let (parameters, given) = (self.catalog.parameters(table.id), &relation.arguments);
+        if table.view.is_none() && !given.is_empty() {
+            return Err(SqlError::ArgumentsOfTable(relation.name.clone()));
+        }
+        if given.len() != parameters.len() {
+            return Err(SqlError::ViewArguments {
+                view: relation.name.clone(),
+                parameters: parameters.len(),
+                arguments: given.len(),
+            });
+        }
+        let mut encoded = Vec::new();
+        for (parameter, value) in parameters.iter().zip(given) {
+            let ty = &parameter.algebraic_type;
+            if !is_written_in_sql(ty) {
+                return Err(SqlError::ViewParameterType {
+                    parameter: parameter.name().unwrap_or_default().to_owned(),
+                    view: relation.name.clone(),
+                    ty: ty.type_name(),
+                });
+            }
+            encoded.extend(encode_value(value, ty)?);
+        }
+        Ok((!parameters.is_empty()).then(|| encoded.into()))
     }
 
     fn check_joins(
@@ -80,11 +138,13 @@ impl Names<'_> {
         select: &Select,
         scope: &mut Scope,
         outer: &mut Vec<OuterJoin>,
-    ) -> Result<Vec<(ColumnAt, ColumnAt, Scalar)>> {
+    ) -> Result<(Vec<(ColumnAt, ColumnAt, Scalar)>, ViewArguments)> {
         let mut joins = Vec::new();
-        scope.add(&select.from.alias, self.find_table(&select.from.name)?)?;
+        let (table, arguments) = self.find_relation(&select.from, select, scope)?;
+        scope.add(&select.from.alias, table)?;
         for join in &select.joins {
-            scope.add(&join.table.alias, self.find_table(&join.table.name)?)?;
+            let (table, _) = self.find_relation(&join.table, select, scope)?;
+            scope.add(&join.table.alias, table)?;
             let on = match &join.on {
                 Some((left, right)) => check_join(scope, left, right)?,
                 None => continue,
@@ -107,7 +167,7 @@ impl Names<'_> {
             scope.last_is_optional();
             outer.push(OuterJoin { own, other, scalar });
         }
-        Ok(joins)
+        Ok((joins, arguments))
     }
 
     fn check_subquery(
@@ -153,10 +213,26 @@ fn view_on_the_right() -> SqlError {
     SqlError::Inconsistent("a view cannot stand on the right of LEFT JOIN")
 }
 
-/// The instance of a view that the caller sees.
-pub(crate) fn instance_of(view: ViewSchema) -> Constant {
+/// All rows of one relation, and nothing of them left out.
+fn is_plain(select: &Select) -> bool {
+    !matches!(select.projection, Projection::Items(_))
+        && select.condition.is_none()
+        && select.limit.is_none()
+        && select.shape == Shape::default()
+}
+
+/// Types whose values may be arguments of a view.
+fn is_written_in_sql(ty: &AlgebraicType) -> bool {
+    matches!(ty, AlgebraicType::Bool | AlgebraicType::Integer(_)) || is_written_as_text(ty)
+}
+
+/// The instance of a view that the caller sees with these arguments.
+pub(crate) fn instance_of(view: ViewSchema, arguments: &ViewArguments) -> Constant {
     match view.is_anonymous {
-        true => Constant::Value(view_args_hash(&[]).0.into()),
-        false => Constant::Sender(SenderAs::ViewInstance),
+        true => {
+            let arguments = arguments.as_deref().unwrap_or_default();
+            Constant::Value(view_args_hash(arguments).0.into())
+        }
+        false => Constant::Sender(SenderAs::ViewInstance(arguments.clone())),
     }
 }

@@ -3,12 +3,17 @@
 use std::sync::Arc;
 
 use lightcone_schema::{TableAccess, TableSchema};
-use lightcone_types::{Identity, TableId};
+use lightcone_types::{Identity, ProductTypeElement, TableId};
 
 /// The tables a query can name. Who may read what is decided here in `query`, not by the catalog.
 pub trait Catalog {
     /// The table of this name as written, dot-joined: canonical names come first, then accessor names (08 §3).
     fn table(&self, name: &str) -> Option<Arc<TableSchema>>;
+
+    /// The parameters of this table, if it is that of a view.
+    fn parameters(&self, _table: TableId) -> &[ProductTypeElement] {
+        &[]
+    }
 
     /// The row-level security rules of this table: others than the owner see the rows that at least one of them gives
     /// (08 §9). None for a table without rules, whose rows all callers see.

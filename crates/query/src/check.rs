@@ -1,8 +1,8 @@
-//! Names and types of a condition (08 §3, §6).
+//! Names and types of a condition (08 §3, §6), and values where one is written (08 §4.2).
 
 use std::cmp::Ordering;
 
-use lightcone_types::AlgebraicType;
+use lightcone_types::{AlgebraicType, SpecialProduct};
 
 use crate::ast::{ColumnName, Expression, ExpressionId, Expressions, Select, Value, ValueKind};
 use crate::condition::{ColumnAt, Condition, Constant, Node, NodeId, SenderAs, Test};
@@ -363,4 +363,28 @@ fn compare_constants(test: Test, left: Constant, right: Constant) -> Node {
         (Sender(form), Value(constant)) => Node::SenderConstant(form, test, constant),
         (Value(constant), Sender(form)) => Node::SenderConstant(form, test.flipped(), constant),
     }
+}
+
+/// A value as a `ty`, in BSATN.
+pub(crate) fn encode_value(value: &Value, ty: &AlgebraicType) -> Result<Vec<u8>> {
+    let own = match value.kind {
+        ValueKind::Bool => Some(AlgebraicType::Bool),
+        ValueKind::Text if !is_written_as_text(ty) => Some(AlgebraicType::String),
+        ValueKind::Text | ValueKind::Number | ValueKind::Hex => None,
+    };
+    match own {
+        Some(own) if own != *ty => return Err(unexpected(&own, ty)),
+        Some(AlgebraicType::Bool) => return Ok(vec![u8::from(value.text == "TRUE")]),
+        _ => {}
+    }
+    literal::encode(&value.text, ty).ok_or_else(|| SqlError::InvalidLiteral {
+        text: value.text.clone(),
+        ty: ty.type_name(),
+    })
+}
+
+/// Types beside String that a string stands for. The reference takes strings for String only (08 §4.2, EXT).
+pub(crate) fn is_written_as_text(ty: &AlgebraicType) -> bool {
+    let is_special = |special: SpecialProduct| special.facts().literals.is_some();
+    *ty == AlgebraicType::String || ty.is_bytes() || ty.special_product().is_some_and(is_special)
 }

@@ -22,22 +22,29 @@ pub struct ColumnAt {
     pub column: ColId,
 }
 
+/// What a query gives the view that it reads, in BSATN; none if the view has no parameters.
+pub type ViewArguments = Option<Arc<[u8]>>;
+
 /// What `:sender` is where it stands (08 §4.3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SenderAs {
     Identity,
     /// The 32 bytes, big-endian.
     Bytes,
-    /// The hidden column of the rows that a view has for the caller (08 §10.1).
-    ViewInstance,
+    /// The hidden column of the rows that a view has for the caller and these arguments (08 §10.1).
+    ViewInstance(ViewArguments),
 }
 
 impl SenderAs {
     /// The value for this caller, in BSATN.
-    pub fn bsatn(self, sender: &Identity) -> Box<[u8]> {
+    pub fn bsatn(&self, sender: &Identity) -> Box<[u8]> {
         match self {
             SenderAs::Identity => sender.to_le_bytes().into(),
-            SenderAs::ViewInstance => view_args_hash(sender.as_le_bytes()).0.into(),
+            SenderAs::ViewInstance(arguments) => {
+                let arguments = arguments.as_deref().unwrap_or_default();
+                let hashed = [&sender.as_le_bytes()[..], arguments].concat();
+                view_args_hash(&hashed).0.into()
+            }
             SenderAs::Bytes => literal::with_length(&sender.to_be_bytes())
                 .expect("32 bytes have a length")
                 .into(),

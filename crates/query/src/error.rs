@@ -93,6 +93,30 @@ pub enum SqlError {
     #[error("Column projections are not supported in subscriptions; Subscriptions must return a table type")]
     ProjectionInSubscription,
 
+    // Views with parameters
+    #[error("View `{view}` takes {parameters} argument(s), but {arguments} were given")]
+    ViewArguments {
+        view: String,
+        parameters: usize,
+        arguments: usize,
+    },
+    #[error("`{0}` is a table, not a view; it does not take arguments")]
+    ArgumentsOfTable(String),
+    #[error(
+        "Parameter `{parameter}` of view `{view}` has type {ty}, which cannot be passed from SQL"
+    )]
+    ViewParameterType {
+        parameter: String,
+        view: String,
+        ty: String,
+    },
+    #[error("View `{0}` takes arguments, so it can only be queried as `SELECT * FROM {0}(...)`")]
+    ViewTakesArguments(String),
+    #[error("Unsupported view argument: {text}. View arguments must be {what}")]
+    ViewArgument { text: String, what: &'static str },
+    #[error("Unsupported view call in a JOIN: `{0}`. A view that takes arguments can only be queried by itself")]
+    ViewCallInJoin(String),
+
     #[error("Cannot define RLS rule on private table: {0}. Please make table public if you wish to restrict access using RLS.")]
     RuleOnPrivateTable(String),
 
@@ -173,6 +197,15 @@ impl SqlError {
         SqlError::TooLong { prefix }
     }
 
+    /// Something that is no literal stands where a view's argument does.
+    pub(crate) fn view_argument(text: String) -> SqlError {
+        let what = match text.contains("=>") {
+            true => "positional literals",
+            false => "literals",
+        };
+        SqlError::ViewArgument { text, what }
+    }
+
     /// It is refused in every language that has it: for its size, or as a value that the column cannot have.
     pub fn is_final(&self) -> bool {
         match self {
@@ -182,7 +215,12 @@ impl SqlError {
             | SqlError::MultipleStatements
             | SqlError::CyclicRules(_)
             | SqlError::RulesMultiply { .. }
-            | SqlError::TooManyRelations => true,
+            | SqlError::TooManyRelations
+            | SqlError::ViewArguments { .. }
+            | SqlError::ArgumentsOfTable(_)
+            | SqlError::ViewParameterType { .. }
+            | SqlError::ViewTakesArguments(_)
+            | SqlError::ViewCallInJoin(_) => true,
             _ => false,
         }
     }

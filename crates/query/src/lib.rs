@@ -58,7 +58,7 @@ mod columns;
 
 pub use admission::admit_subscription;
 pub use catalog::{Caller, Catalog};
-pub use condition::{ColumnAt, SenderAs};
+pub use condition::{ColumnAt, SenderAs, ViewArguments};
 pub use dml::{find_targets, NewValue, RowChange, Targets, WritePlan};
 pub use error::{
     SqlError, LIVE_RELATIONS_MAX, QUERY_BYTES_MAX, RELATIONS_MAX, SUBQUERIES_MAX,

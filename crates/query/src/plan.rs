@@ -8,6 +8,7 @@ use lightcone_types::Identity;
 use crate::ast;
 use crate::block::{instance_of, Names};
 use crate::catalog::{may_read, Caller, Catalog};
+use crate::condition::ViewArguments;
 use crate::dml::{self, WritePlan};
 use crate::error::{Result, SqlError};
 use crate::parser::{parse, Language};
@@ -164,7 +165,7 @@ pub fn expand_subscribe_all<'a>(
     schemas.into_iter().filter(wanted).map(query).collect()
 }
 
-/// Which instance of a view a caller sees: what the hidden column of its rows holds (08 §10.1).
-pub fn view_instance(view: ViewSchema, caller: &Identity) -> Box<[u8]> {
-    instance_of(view).bound(caller)
+/// Which instance of a view a caller sees with these arguments: what the hidden column of its rows holds (08 §10.1).
+pub fn view_instance(view: ViewSchema, arguments: &ViewArguments, caller: &Identity) -> Box<[u8]> {
+    instance_of(view, arguments).bound(caller)
 }

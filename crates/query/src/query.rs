@@ -6,7 +6,7 @@ use lightcone_schema::TableSchema;
 use lightcone_table::{TableView, Tables};
 use lightcone_types::{AlgebraicType, ProductType};
 
-use crate::condition::{ColumnAt, Condition};
+use crate::condition::{ColumnAt, Condition, ViewArguments};
 use crate::grouping::{Grouping, Order};
 use crate::scalar::Scalar;
 
@@ -79,6 +79,8 @@ pub struct Query {
     pub(crate) offset: u64,
     /// At most so many result rows. Above a count, it limits the one row that holds the count.
     pub limit: Option<u64>,
+    /// Those of its only relation.
+    pub arguments: ViewArguments,
     /// Not the rows are wanted but how they are found: rows of one text.
     pub(crate) explain: bool,
     /// Counts are numbers of 64 bits with a sign, as those of PostgreSQL.
@@ -221,6 +223,7 @@ impl Query {
             joined: self.joined,
             order: self.order.clone(),
             offset: self.offset,
+            arguments: self.arguments.clone(),
             explain: self.explain,
             counts_have_a_sign: self.counts_have_a_sign,
             limit: self.limit,
@@ -259,6 +262,7 @@ impl Query {
                 + fragment.joins.len() * size_of::<JoinOn>()
         };
         let fragments: usize = self.fragments.iter().map(of_fragment).sum();
-        size_of::<Query>() + self.text.len() + fragments
+        let arguments = self.arguments.as_ref().map_or(0, |given| given.len());
+        size_of::<Query>() + self.text.len() + fragments + arguments
     }
 }

@@ -91,6 +91,10 @@ impl Scope {
         self.level().first as u16
     }
 
+    pub fn is_in_subquery(&self) -> bool {
+        self.levels.len() > 1
+    }
+
     /// How many relations that has, subqueries in it not counted: these are checked later.
     pub fn joined_count(&self) -> usize {
         self.level().by_alias.len()

@@ -21,7 +21,11 @@ use crate::shape::{self, check_shape};
 pub(crate) fn check_select(text: &str, select: &Select, names: Names<'_>) -> Result<Query> {
     let mut scope = Scope::new(!select.joins.is_empty());
     let mut outer = Vec::new();
-    let Block { condition, joins } = names.check_block(select, &mut scope, &mut outer)?;
+    let Block {
+        condition,
+        joins,
+        arguments,
+    } = names.check_block(select, &mut scope, &mut outer)?;
     let (plain, items) = match &select.projection {
         Projection::Items(items) if is_grouped(items, &select.shape) => (None, &items[..]),
         projection => (Some(check_output(projection, &scope)?), &[][..]),
@@ -58,6 +62,7 @@ pub(crate) fn check_select(text: &str, select: &Select, names: Names<'_>) -> Res
         order,
         offset: offset.transpose()?.unwrap_or(0),
         limit,
+        arguments,
         explain: false,
         counts_have_a_sign: false,
     })
@@ -100,6 +105,11 @@ pub(crate) fn compile_rule(text: &str, names: Names<'_>) -> Result<Fragment> {
     if !checked.order.is_empty() {
         return Err(SqlError::Inconsistent(
             "a row-level security rule has no ORDER BY and no LIMIT",
+        ));
+    }
+    if checked.arguments.is_some() {
+        return Err(SqlError::Inconsistent(
+            "a row-level security rule reads no view with arguments",
         ));
     }
     Ok(Fragment {

@@ -7,7 +7,7 @@ use lightcone_schema::TableSchema;
 use lightcone_table::RowLayout;
 use lightcone_types::{AlgebraicType, ColId, Identity, ProductType};
 
-use crate::condition::{ColumnAt, Condition, ConstantConjunct};
+use crate::condition::{ColumnAt, Condition, ConstantConjunct, ViewArguments};
 use crate::predicate::{Predicate, PredicateCompiler};
 use crate::query::{Fragment, Output, Query};
 
@@ -36,6 +36,8 @@ pub struct SelectPlan {
     /// Columns that must equal a constant, which is in BSATN as a value of the column: the key of an index lookup, or
     /// of a map from values to queries. At most one entry per column.
     pub equalities: Vec<(ColId, Box<[u8]>)>,
+    /// Those of its table, if that is a view's.
+    pub arguments: ViewArguments,
     /// The text mentions `:sender`, or a rule does that is drawn in.
     pub reads_sender: bool,
     /// Row-level security rules were drawn in, and it is the so manieth part of the query.
@@ -67,6 +69,7 @@ impl SelectPlan {
             projection,
             limit: query.limit,
             equalities,
+            arguments: query.arguments.clone(),
             reads_sender: fragment.reads_sender(),
             fragment: fragment.number,
             text: query.text.clone(),
@@ -108,6 +111,7 @@ impl SelectPlan {
             + self.equalities.capacity() * size_of::<(ColId, Box<[u8]>)>()
             + values.sum::<usize>()
             + self.text.len()
+            + self.arguments.as_ref().map_or(0, |given| given.len())
             + predicate
             + self.condition.memory_bytes()
     }

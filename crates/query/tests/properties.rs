@@ -302,6 +302,14 @@ proptest! {
         fuzz_sql(text.as_bytes());
         fuzz_sql(format!("SELECT * FROM t {text}").as_bytes());
     }
+
+    #[test]
+    fn arbitrary_arguments_are_survived(values in prop::collection::vec(prop::sample::select(vec![
+        "1", "1.0", "-1", "4294967295", "4294967296", "1e9", "1e999999999", "'x'", "''", "'a''b'", "'2024-01-01T00:00:00Z'",
+        "'2024-13-01'", "0xab", "X''", "TRUE", "NULL", ":sender", "$1", "t.a", "(1)", "1 + 1", "n => 1", "v(1)", "'", "é", ")",
+    ]), 0..5)) {
+        fuzz_sql(values.join(", ").as_bytes());
+    }
 }
 
 proptest! {

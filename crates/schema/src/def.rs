@@ -304,6 +304,10 @@ pub struct ViewDef {
 }
 
 impl ViewDef {
+    pub fn has_parameters(&self) -> bool {
+        !self.params.elements.is_empty()
+    }
+
     /// That of the table that holds its rows.
     pub fn access(&self) -> TableAccess {
         match self.is_public {

@@ -191,6 +191,10 @@ pub enum ValidationError {
     ViewPrimaryKeyViewNotFound { view: String },
     #[error("view `{view}` has more than one primary key declaration")]
     RepeatedViewPrimaryKey { view: String },
+    #[error("View {view} has a float parameter `{parameter}`, which views can't take yet")]
+    FloatViewParameter { view: String, parameter: String },
+    #[error("View {view} has parameters and cannot have a primary key")]
+    ViewPrimaryKeyWithParameters { view: String },
     #[error("view `{view}` has more than one primary key column")]
     MultipleViewPrimaryKeyColumns { view: String },
     #[error("primary key column `{column}` not found in view `{view}`")]

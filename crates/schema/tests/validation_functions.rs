@@ -162,6 +162,56 @@ fn schedules() {
 }
 
 #[test]
+fn parameters_of_views() {
+    use RawModuleDefV10Section as S;
+    let with = |params: &[(&str, T)], return_type: T, keys: &[&str]| {
+        let mut build = Build::default();
+        keyed(build.table("p", &[ID, ("someName", T::String)]));
+        let view = RawViewDefV10 {
+            source_name: "v".into(),
+            index: 0,
+            is_public: true,
+            is_anonymous: true,
+            params: ProductType::new(params.iter().cloned()),
+            return_type,
+        };
+        let key = |column: &&str| RawViewPrimaryKeyDefV10 {
+            view_source_name: "v".into(),
+            columns: vec![(*column).to_owned()],
+        };
+        let keys = keys.iter().map(key).collect();
+        build.rest = vec![S::Views(vec![view]), S::ViewPrimaryKeys(keys)];
+        build
+    };
+    let rows = T::array(T::reference(0));
+    let good = [("room", T::U32), ("where", T::reference(0))];
+    let def = with(&good, rows.clone(), &[]).valid();
+    assert!(def.views[0].has_parameters());
+    for float in [T::F32, T::F64] {
+        let refused = with(&[("a", T::U8), ("b", float)], rows.clone(), &[]);
+        refused!(refused, E::FloatViewParameter { .. });
+    }
+    refused!(
+        with(&good, rows, &["id"]),
+        E::ViewPrimaryKeyWithParameters { .. }
+    );
+    let query = T::product([("__query__", T::reference(0))]);
+    let inherited = with(&good, query.clone(), &[]).valid();
+    assert_eq!(inherited.views[0].primary_key, None);
+    let inherited = with(&[], query, &[]).valid();
+    assert_eq!(inherited.views[0].primary_key, Some(ColId(0)));
+    let error = E::FloatViewParameter {
+        view: "v".into(),
+        parameter: "p".into(),
+    };
+    let text = "View v has a float parameter `p`, which views can't take yet";
+    assert_eq!(error.to_string(), text);
+    let error = E::ViewPrimaryKeyWithParameters { view: "v".into() };
+    let text = "View v has parameters and cannot have a primary key";
+    assert_eq!(error.to_string(), text);
+}
+
+#[test]
 fn views() {
     use RawModuleDefV10Section as S;
     let view = |name: &str, return_type: T| RawViewDefV10 {

@@ -507,9 +507,11 @@ fn check_migration_token(entry: &Entry) {
 fn check_view_arguments(entry: &Entry) {
     let arguments = entry.bytes("arguments");
     assert_eq!(view_args_hash(&arguments).to_hex(), entry.text("hex"));
+    let given = entry.0["given"].as_str().map(|_| entry.bytes("given"));
     if let Some(sender) = entry.0["sender"].as_str() {
         let sender = Identity::from_hex(sender).unwrap();
-        assert_eq!(sender.to_vec(), arguments);
+        let parts = [sender.to_vec(), given.unwrap_or_default()];
+        assert_eq!(parts.concat(), arguments);
     }
 }
 

@@ -460,3 +460,52 @@ async fn a_portal_runs_its_statement_once() {
     assert_eq!(found[4].1, "SELECT 0\0");
     server.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn views_are_given_arguments() {
+    let (server, address, user) = start().await;
+    let published = server
+        .request("PUT", "/v1/database/people")
+        .bearer_auth(&user.token)
+        .body("module named");
+    let published = published.send().await.expect("a response");
+    assert!(published.status().is_success(), "{}", published.status());
+    let client = connect(address, "people", &user.token)
+        .await
+        .expect("let in");
+    let changed = "INSERT INTO person VALUES (1, 'Ann'), (2, 'O''Neil'), (3, 'Ann')";
+    client.simple_query(changed).await.expect("inserted");
+    let rows = client.query("SELECT * FROM named('Ann')", &[]).await;
+    let mut ids: Vec<i64> = rows.expect("rows").iter().map(|row| row.get(0)).collect();
+    ids.sort();
+    assert_eq!(ids, [1, 3]);
+    let prepared = client
+        .prepare("SELECT n.* FROM public.named($1) AS n")
+        .await;
+    let prepared = prepared.expect("prepared");
+    assert_eq!(prepared.params(), [Type::TEXT]);
+    for (name, expected) in [("O'Neil", vec![2]), ("Zoe", vec![])] {
+        let rows = client.query(&prepared, &[&name]).await.expect("rows");
+        let ids: Vec<i64> = rows.iter().map(|row| row.get(0)).collect();
+        assert_eq!(ids, expected, "{name}");
+    }
+    for (text, expected) in [
+        (
+            "SELECT * FROM named",
+            "View `named` takes 1 argument(s), but 0 were given",
+        ),
+        (
+            "SELECT id FROM named('Ann')",
+            "View `named` takes arguments, so it can only be queried as `SELECT * FROM named(...)`",
+        ),
+        (
+            "SELECT * FROM person('Ann')",
+            "`person` is a table, not a view; it does not take arguments",
+        ),
+    ] {
+        let refused = client.query(text, &[]).await.expect_err(text);
+        let refused = refused.as_db_error().expect("an answer").message();
+        assert!(refused.contains(expected), "{text}: {refused}");
+    }
+    server.stop().await;
+}

@@ -223,9 +223,10 @@ export class DbConnectionImpl<RemoteModule extends AnyModule> {
     return makeFromBuilder<SchemaDef>(this.#module.tables as SchemaDef["tables"]);
   }
 
-  /** @internal */
+  /** @internal The tables, and the views that take no arguments. */
   allTableNames(): string[] {
-    return Object.values(this.#module.tables).map(({ sourceName }) => sourceName);
+    const all = Object.values(this.#module.tables).filter((table) => !table.takesArguments);
+    return all.map(({ sourceName }) => sourceName);
   }
 
   /** @internal Called by a subscription handle. */

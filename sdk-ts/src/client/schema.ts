@@ -24,6 +24,7 @@ function tableDefOf(accessorName: string, made: AnyTableSchema): ClientTableDef 
     rowType: made.rowSpacetimeType,
     columns: made.rowType.row,
     isEvent: made.isEvent === true,
+    takesArguments: made.takesArguments === true,
     constraints: made.constraints as AnyTableDef["constraints"],
     indexes: made.idxs,
     resolvedIndexes: resolveIndexes(made),

@@ -75,7 +75,7 @@ export class SubscriptionBuilderImpl<RemoteModule extends AnyModule> {
     return new SubscriptionHandleImpl(this.#db, sql, this.#onApplied, this.#onError);
   }
 
-  /** Subscribes to every table of the bindings. */
+  /** Subscribes to every table of the bindings, and to every view that takes no arguments. */
   subscribeToAllTables(): void {
     const names = this.#db.allTableNames();
     this.subscribe(names.map((name) => `SELECT * FROM ${name}`));

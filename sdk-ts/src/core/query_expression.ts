@@ -30,7 +30,7 @@ export type QueryRow<TableDef extends TypedTableDef> = {
 export type ColumnNames<TableDef extends TypedTableDef> = keyof TableDef["columns"] & string;
 
 /** Values that have a literal in SQL. */
-type Literal = boolean | number | bigint | string | ComparableSpecial;
+export type Literal = boolean | number | bigint | string | ComparableSpecial;
 type LiteralOperand<Value> = { type: "literal"; value: Value };
 
 /** The algebraic type of a column. */
@@ -276,7 +276,8 @@ function isUuid(value: unknown): value is Uuid {
   return (value as Uuid | null)?.__uuid__ !== undefined;
 }
 
-function literalSql(value: unknown): string {
+/** @internal */
+export function literalSql(value: unknown): string {
   switch (typeof value) {
     case "boolean":
       return value ? "TRUE" : "FALSE";

@@ -40,6 +40,8 @@ export interface AnyTableDef {
   rowType: RowProduct<RowObj>;
   columns: Record<string, TypedColumn>;
   isEvent?: boolean;
+  /** It is a view with parameters. */
+  takesArguments?: boolean;
   constraints: readonly ConstraintOpts<any>[];
   /** The indexes as the options of the table give them. */
   indexes: readonly AnyIndexOpts[];
@@ -69,6 +71,8 @@ export interface TableOpts<Columns extends RowObj> {
   event?: boolean;
   /** The name of the table in the database, if it is not its key in the schema. */
   name?: string;
+  /** Of a view in generated bindings: it has parameters, so queries on it are made by `viewCall`. */
+  takesArguments?: boolean;
   constraints?: ConstraintOpts<keyof Columns & string>[];
   indexes?: IndexOpts<keyof Columns & string>[];
   /** @deprecated Use the option `onSchedule` of a reducer or procedure. */
@@ -130,6 +134,8 @@ export interface TableSchema<Columns extends AnyColumns, Listed extends readonly
   readonly tableName?: string;
   /** Whether rows are sent to subscribers, and not stored. */
   readonly isEvent?: boolean;
+  /** Whether it is a view with parameters. */
+  readonly takesArguments?: boolean;
   /** The indexes from the options. */
   readonly idxs: Listed;
   readonly constraints: readonly { constraint: "unique"; columns: [any]; name: string | undefined }[];
@@ -186,6 +192,7 @@ export function table<Row extends RowObj, const Opts extends TableOpts<Row>>(
     rowSpacetimeType: rowType.algebraicType.value,
     tableName: opts.name,
     isEvent: opts.event,
+    takesArguments: opts.takesArguments,
     idxs: opts.indexes ?? [],
     constraints,
     scheduleAtCol: scheduled < 0 ? undefined : scheduled,

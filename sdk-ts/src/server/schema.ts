@@ -96,12 +96,21 @@ interface DefinesProcedures<S extends AnySchema> {
   ): ProcedureExport<S, Params, Result>;
 }
 
-type DefinesViews<Ctx> = <Ret extends ViewResult, F extends ViewFunction<Ctx, {}, Ret>>(
-  opts: ViewOptions,
-  ret: Ret,
-  fn: F,
-  ..._: KeyErrors<Ret>
-) => ViewExport<F>;
+interface DefinesViews<Ctx> {
+  <Ret extends ViewResult, F extends ViewFunction<Ctx, {}, Ret>>(
+    opts: ViewOptions,
+    ret: Ret,
+    fn: F,
+    ..._: KeyErrors<Ret>
+  ): ViewExport<F>;
+  /** With parameters: the published package has none yet, so the order is that of procedures. */
+  <Params extends ParamsObj, Ret extends ViewResult, F extends ViewFunction<Ctx, Params, Ret>>(
+    opts: ViewOptions,
+    params: Params,
+    ret: Ret,
+    fn: F,
+  ): ViewExport<F>;
+}
 
 /** The tables of a module, and the ways to define its functions. Must be the default export of the module. */
 export class Schema<S extends AnySchema> {
@@ -236,7 +245,10 @@ export class Schema<S extends AnySchema> {
 }
 
 function viewDefiner(isAnonymous: boolean): DefinesViews<any> {
-  return (opts, ret, fn, ..._) => makeViewExport(opts, ret, fn, isAnonymous);
+  return (opts: ViewOptions, ...definition: any[]) => {
+    const [ret, fn] = definition.slice(-2);
+    return makeViewExport(opts, definition.length > 2 ? definition[0] : {}, ret, fn, isAnonymous);
+  };
 }
 
 /** A function that defines a reducer which the host calls. */

@@ -95,12 +95,13 @@ export type ViewFunction<Ctx, Params extends ParamsObj, Result extends ViewResul
 
 export function makeViewExport<F extends AnyFunction>(
   opts: ViewOptions,
+  params: ParamsObj,
   ret: AnyTypeBuilder,
   fn: F,
   isAnonymous: boolean,
 ): ViewExport<F> {
   return asExport(fn, (registry, exportName, exported) =>
-    registerView(registry, exportName, exported, opts, ret, fn, isAnonymous),
+    registerView(registry, exportName, exported, opts, params, ret, fn, isAnonymous),
   );
 }
 
@@ -124,15 +125,18 @@ function registerView(
   exportName: string,
   exported: unknown,
   opts: ViewOptions,
+  declared: ParamsObj,
   ret: AnyTypeBuilder,
   fn: AnyFunction,
   isAnonymous: boolean,
 ): void {
   registry.defineFunction(exportName, exported);
   const { moduleDef, typespace } = registry;
-  const primaryKey = primaryKeyOf(exportName, ret);
+  // Rows of several instances may have one key, and clients have all in one table.
+  const hasParams = Object.keys(declared).length > 0;
+  const primaryKey = hasParams ? undefined : primaryKeyOf(exportName, ret);
   const returnType = registry.register(ret).algebraicType as AlgebraicType;
-  const params = registry.defineParams(exportName, {});
+  const params = registry.defineParams(exportName, declared);
   const entries = isAnonymous ? registry.anonymousViews : registry.views;
   moduleDef.views.push({
     sourceName: exportName,

@@ -17,6 +17,10 @@ pub(super) fn file(level: &Level) -> Result<Text> {
         let lines = tables.iter();
         joined(lines.map(|(name, row, wire_name)| line(name, row, wire_name)))
     };
+    let read_without_arguments = tables.iter().zip(&level.tables);
+    let read_without_arguments = read_without_arguments.filter(|(_, table)| !table.takes_arguments);
+    let queries = read_without_arguments
+        .map(|((name, ..), _)| format!("new QueryBuilder().From.{name}().ToSql(),"));
     let cases = reducers.iter().map(|name| {
         format!("case Reducer.{name} args: return Reducers.Invoke{name}(eventContext, args);")
     });
@@ -27,7 +31,7 @@ pub(super) fn file(level: &Level) -> Result<Text> {
         &[
             ("tables", &of_tables(&|name, _, _| format!("AddTable({name} = new {name}Handle(conn));"))),
             ("contexts", &CONTEXTS.map(context).concat()),
-            ("queries", &of_tables(&|name, _, _| format!("new QueryBuilder().From.{name}().ToSql(),"))),
+            ("queries", &joined(queries)),
             (
                 "sources",
                 &of_tables(&|name, row, wire_name| {

@@ -64,7 +64,8 @@ pub(super) fn file(level: &Level, options: &Options) -> Result<String> {
             of_reducers(&|r| format!("    {}", arm(r)))
         ),
     };
-    let names = tables.iter().map(|t| format!("\"{}\"", t.table.name));
+    let names = tables.iter().filter(|t| !t.table.takes_arguments);
+    let names = names.map(|t| format!("\"{}\"", t.table.name));
     let names = names.collect::<Vec<_>>().join(", ");
 
     let mut text = Text::new("    ");

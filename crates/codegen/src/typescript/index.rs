@@ -124,10 +124,12 @@ fn table_options(table: &Table) -> String {
         format!("{{ name: {name}, constraint: \"unique\", columns: {columns} }},")
     });
     let event = ["", "  event: true,\n"][usize::from(table.is_event)];
+    let view = ["", "  takesArguments: true,\n"][usize::from(table.takes_arguments)];
     format!("  name: {},\n", quoted(&table.name))
         + &list("indexes", indexes.collect())
         + &list("constraints", constraints.collect())
         + event
+        + view
 }
 
 /// Tables whose source name differs from the client's name: old code uses the former.

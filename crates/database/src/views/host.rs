@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use lightcone_engine::{Datastore, ViewInstance};
+use lightcone_query::ViewArguments;
 use lightcone_schema::ViewSchema;
 use lightcone_types::{TableId, Timestamp};
 
@@ -90,11 +91,12 @@ pub(super) struct InstanceKey {
 }
 
 /// A view that a query reads.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct ViewRead {
     /// Where its rows are.
     pub table: TableId,
     pub view: ViewSchema,
+    pub arguments: ViewArguments,
 }
 
 /// A message for a client about a view.

@@ -1,6 +1,6 @@
 //! Views: which of their instances are live, what each depends on, and evaluating them again when that changes (03 §14).
 //!
-//! An instance is a view with the identity that looks at it, or an anonymous view. Its rows are in the view's backing table, so
+//! An instance is a view with the identity that looks at it, or an anonymous view, and with the arguments if it has parameters. Its rows are in the view's backing table, so
 //! that queries and subscriptions find them like those of any table. It lives from the first query that needs it. When a
 //! transaction is sealed, its changes are compared with what the instances have read ([`Dependents`]), and those that are
 //! concerned are evaluated in the same transaction: clients see table and view change together.
@@ -27,6 +27,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use lightcone_live::{Dependents, IndexBuilding, Joins, Looked, Windows};
+use lightcone_query::ViewArguments;
 use lightcone_table::ReadSet;
 use lightcone_types::{Identity, TableId};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -36,7 +37,7 @@ use self::failures::Failures;
 use self::host::InstanceKey;
 use self::query::{Listener, ViewQuery};
 use self::runner::Runner;
-use crate::peer::SetKey;
+use crate::peer::{ConnectionNumber, SetKey};
 
 pub(crate) use self::changes::Changed;
 pub(crate) use self::host::{Evaluation, ViewHost, ViewMessage, ViewRead};
@@ -45,6 +46,7 @@ struct Instance {
     key: InstanceKey,
     /// Who looks; none for an anonymous view.
     sender: Option<Identity>,
+    arguments: ViewArguments,
     /// Its rows are those of its last evaluation that did not fail, and it hears of changes.
     is_live: bool,
     /// What the module's function has read.
@@ -110,6 +112,10 @@ pub(crate) struct Views {
     unused_turns: u64,
     /// Of all instances.
     bytes: usize,
+    /// Those with arguments, by view.
+    of_views: FxHashMap<TableId, usize>,
+    /// Instances with arguments that the query sets of clients read, once for each set.
+    of_clients: FxHashMap<ConnectionNumber, usize>,
     failures: Failures,
     looked: Looked,
     /// Views with rows that functions have read, and that the open transaction has changed since.

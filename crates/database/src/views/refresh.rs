@@ -163,10 +163,11 @@ impl Views {
         let started = host.instant();
         let instance = self.instance(number);
         let (key, sender) = (instance.key, instance.sender);
+        let arguments = instance.arguments.clone();
         let mut reads = ReadSet::default();
         let changes = evaluation.datastore.change_count();
         let runner = &mut self.runner;
-        let returned = runner.call(evaluation, key.table, sender, &mut reads);
+        let returned = runner.call(evaluation, key.table, (sender, &arguments), &mut reads);
         let mut bytes = 0;
         let (query, result) = match returned {
             Ok(returned) => {

@@ -1,6 +1,7 @@
 //! Calling the functions of views.
 
-use lightcone_host::{HostConfig, ModuleInstance, ReadView, ViewCall, ViewOutcome};
+use lightcone_host::{HostConfig, HostEnv, ModuleInstance, ReadView, ViewCall, ViewOutcome};
+use lightcone_query::ViewArguments;
 use lightcone_table::ReadSet;
 use lightcone_types::{Identity, TableId};
 
@@ -30,7 +31,7 @@ impl Runner {
         &mut self,
         evaluation: &mut Evaluation<'_>,
         table: TableId,
-        sender: Option<Identity>,
+        (sender, arguments): (Option<Identity>, &ViewArguments),
         reads: &mut ReadSet,
     ) -> Result<Returned, ViewError> {
         let host = evaluation.host;
@@ -46,6 +47,7 @@ impl Runner {
             id: function.id,
             name: &function.name,
             sender,
+            args: arguments.as_deref().unwrap_or_default(),
         };
         let view = ReadView::of(evaluation.datastore);
         let outcome = guest.instance.call_view(view, &call, reads);

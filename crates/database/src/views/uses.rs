@@ -1,18 +1,20 @@
 //! Who uses which instances: they are made for the first query that reads them, and kept for a while after the last.
 
+use std::collections::hash_map::Entry;
+use std::hash::Hash;
 use std::time::{Duration, Instant};
 
 use lightcone_engine::Datastore;
 use lightcone_query::view_instance;
 use lightcone_table::ReadSet;
-use lightcone_types::Identity;
+use lightcone_types::{Identity, TableId};
 use rustc_hash::FxHashMap;
 
 use super::host::{Evaluation, InstanceKey, ViewHost, ViewMessage, ViewRead, NO_ROWS};
 use super::retries::{error_message, failed_text};
 use super::{Instance, Queued, Subscriber, Unused, Views};
 use crate::error::Refusal;
-use crate::peer::SetKey;
+use crate::peer::{ConnectionNumber, SetKey};
 
 /// Instances that are kept although they are not used; the oldest go first.
 const UNUSED_INSTANCES_MAX: usize = 1024;
@@ -20,21 +22,22 @@ const UNUSED_INSTANCES_MAX: usize = 1024;
 const UNUSED_TIME_MAX: Duration = Duration::from_secs(600);
 
 impl Views {
-    /// Makes sure that the rows of these views are there for a caller, in the open transaction.
+    /// Makes sure that the rows of these views are there for a caller, in the open transaction. A subscriber is about to hold them.
     ///
     /// # Errors
     /// There are too many instances.
     pub fn materialise(
         &mut self,
         evaluation: &mut Evaluation<'_>,
-        caller: Identity,
+        (caller, subscriber): (Identity, Option<ConnectionNumber>),
         reads: &[ViewRead],
     ) -> Result<(), Refusal> {
+        self.check_client(evaluation.host, subscriber, reads)?;
         self.drop_unused(evaluation);
         let mut numbers = Vec::with_capacity(reads.len());
         let mut made = Ok(());
         for read in reads {
-            match self.find_or_make(evaluation, caller, *read) {
+            match self.find_or_make(evaluation, caller, read) {
                 Ok(number) => {
                     // Making the next one must not drop it.
                     self.set_used(number);
@@ -55,6 +58,23 @@ impl Views {
             }
         }
         made
+    }
+
+    /// Arguments make instances without end: a client's query sets, or one request, have so many with arguments.
+    fn check_client(
+        &self,
+        host: ViewHost<'_>,
+        client: Option<ConnectionNumber>,
+        reads: &[ViewRead],
+    ) -> Result<(), Refusal> {
+        let new = reads.iter().filter(|read| read.arguments.is_some());
+        let held = client.and_then(|client| self.of_clients.get(&client));
+        let max = host.shared.options.limits.view_instances_per_connection_max;
+        match new.count() {
+            0 => Ok(()),
+            new if new + held.unwrap_or(&0) <= max => Ok(()),
+            _ => Err(Refusal(format!("the queries of one client may read views with arguments {max} times: unsubscribe from some, or raise limits.view-instances-per-connection-max [LC0715]"))),
+        }
     }
 
     /// Evaluates an instance that is about to be read, unless its rows are good, or it is to wait.
@@ -85,10 +105,13 @@ impl Views {
     ) -> Vec<ViewMessage> {
         let mut messages = Vec::new();
         for read in reads {
-            let Some(&number) = self.by_key.get(&key_of(*read, caller)) else {
+            let Some(&number) = self.by_key.get(&key_of(read, caller)) else {
                 continue;
             };
             self.set_used(number);
+            if read.arguments.is_some() {
+                *self.of_clients.entry(set.connection).or_default() += 1;
+            }
             let instance = self.instance_mut(number);
             let subscriber = instance.subscribers.entry(set).or_insert(Subscriber {
                 request_id,
@@ -118,7 +141,7 @@ impl Views {
         set: SetKey,
     ) {
         for read in reads {
-            let Some(&number) = self.by_key.get(&key_of(*read, caller)) else {
+            let Some(&number) = self.by_key.get(&key_of(read, caller)) else {
                 continue;
             };
             let subscribers = &mut self.instance_mut(number).subscribers;
@@ -126,12 +149,14 @@ impl Views {
                 continue;
             };
             subscriber.queries -= 1;
-            if subscriber.queries > 0 {
-                continue;
+            if subscriber.queries == 0 {
+                subscribers.remove(&set);
+                if subscribers.is_empty() {
+                    self.set_unused(host, number);
+                }
             }
-            subscribers.remove(&set);
-            if subscribers.is_empty() {
-                self.set_unused(host, number);
+            if read.arguments.is_some() {
+                count_down(&mut self.of_clients, set.connection);
             }
         }
     }
@@ -140,28 +165,37 @@ impl Views {
         &mut self,
         evaluation: &mut Evaluation<'_>,
         caller: Identity,
-        read: ViewRead,
+        read: &ViewRead,
     ) -> Result<u32, Refusal> {
         let limits = &evaluation.host.shared.options.limits;
         let key = key_of(read, caller);
         if let Some(&number) = self.by_key.get(&key) {
             return Ok(number);
         }
+        if read.arguments.is_some() {
+            let max = limits.view_instances_per_view_max;
+            while self.of_views.get(&read.table).is_some_and(|of| *of >= max) {
+                if !self.drop_oldest_unused(evaluation.datastore, Some(read.table)) {
+                    return Err(Refusal(format!("all {max} instances of one view with arguments that there may be are in use; raise limits.view-instances-per-view-max [LC0715]")));
+                }
+            }
+        }
         let instances_max = limits.view_instances_max;
         while self.by_key.len() >= instances_max {
-            if !self.drop_oldest_unused(evaluation.datastore) {
+            if !self.drop_oldest_unused(evaluation.datastore, None) {
                 return Err(Refusal(format!("all {instances_max} instances of views that there may be are in use; raise limits.view-instances-max [LC0715]")));
             }
         }
         let bytes_max = limits.views_bytes_max;
         while self.bytes > bytes_max {
-            if !self.drop_oldest_unused(evaluation.datastore) {
+            if !self.drop_oldest_unused(evaluation.datastore, None) {
                 return Err(Refusal(format!("the rows of all views have {} bytes, and limits.views-bytes-max is {bytes_max} [LC0715]", self.bytes)));
             }
         }
         let instance = Instance {
             key,
             sender: (!read.view.is_anonymous).then_some(caller),
+            arguments: read.arguments.clone(),
             is_live: false,
             reads: ReadSet::default(),
             query: None,
@@ -183,6 +217,10 @@ impl Views {
             }
         };
         self.by_key.insert(key, number);
+        if read.arguments.is_some() {
+            *self.of_views.entry(read.table).or_default() += 1;
+        }
+        self.set_bytes(number, 0);
         Ok(number)
     }
 
@@ -194,8 +232,10 @@ impl Views {
         self.unused.insert(turn, Unused { number, since });
     }
 
-    pub(super) fn set_bytes(&mut self, number: u32, bytes: usize) {
-        let before = std::mem::replace(&mut self.instance_mut(number).bytes, bytes);
+    pub(super) fn set_bytes(&mut self, number: u32, of_rows: usize) {
+        let instance = self.instance_mut(number);
+        let bytes = of_rows + instance.arguments.as_ref().map_or(0, |given| given.len());
+        let before = std::mem::replace(&mut instance.bytes, bytes);
         self.bytes = self.bytes - before + bytes;
     }
 
@@ -221,18 +261,25 @@ impl Views {
             if !is_old && self.unused.len() <= UNUSED_INSTANCES_MAX {
                 break;
             }
-            self.drop_oldest_unused(evaluation.datastore);
+            self.drop_oldest_unused(evaluation.datastore, None);
         }
     }
 
-    /// False: there is none.
-    fn drop_oldest_unused(&mut self, datastore: &mut Datastore) -> bool {
-        let Some((_, Unused { number, .. })) = self.unused.pop_first() else {
+    /// Drops an unused instance: of a view, or of any. False: there is none.
+    fn drop_oldest_unused(&mut self, datastore: &mut Datastore, of: Option<TableId>) -> bool {
+        let is_of = |number: u32| of.is_none_or(|view| self.instance(number).key.table == view);
+        let oldest = self.unused.iter().find(|(_, unused)| is_of(unused.number));
+        let Some((turn, number)) = oldest.map(|(turn, unused)| (*turn, unused.number)) else {
             return false;
         };
+        self.unused.remove(&turn);
         self.retire(datastore, number);
         if let Some(instance) = self.instances[number as usize].take() {
             self.by_key.remove(&instance.key);
+            self.bytes -= instance.bytes;
+            if instance.arguments.is_some() {
+                count_down(&mut self.of_views, instance.key.table);
+            }
             self.free.push(number);
         }
         true
@@ -254,8 +301,17 @@ impl Views {
     }
 }
 
-fn key_of(read: ViewRead, caller: Identity) -> InstanceKey {
-    let instance = view_instance(read.view, &caller);
+fn count_down<K: Hash + Eq>(counts: &mut FxHashMap<K, usize>, key: K) {
+    if let Entry::Occupied(mut count) = counts.entry(key) {
+        *count.get_mut() -= 1;
+        if *count.get() == 0 {
+            count.remove();
+        }
+    }
+}
+
+fn key_of(read: &ViewRead, caller: Identity) -> InstanceKey {
+    let instance = view_instance(read.view, &read.arguments, &caller);
     InstanceKey {
         table: read.table,
         instance: instance[..].try_into().expect("a hash has 32 bytes"),

@@ -126,7 +126,7 @@ impl Writer {
         if !self.state.first_rows.may_begin(&client, rate, started) {
             return Err(Refusal(format!("finding the first rows of views and windows (ORDER BY … LIMIT) for this client took more of the database's time than limits.live-rows-per-second allows ({rate} rows looked at): try again in a few seconds [LC0730]")));
         }
-        let mut opened = self.materialise(client, views);
+        let mut opened = self.materialise(client, Some(connection), views);
         let now = self.now_instant();
         let took = now.saturating_duration_since(started).as_nanos() as u64;
         let mut rows = took / ROW_NANOS;
@@ -343,7 +343,7 @@ impl Writer {
         let peer = client.peer;
         let plan = plan.and_then(|plan| {
             row_limit::check(&self.datastore, peer.rights, [&plan])?;
-            self.materialise(peer.identity, &views_of(&plan))?;
+            self.materialise(peer.identity, None, &views_of(&plan))?;
             Ok(plan)
         });
         let plan = match plan {
@@ -540,7 +540,7 @@ impl Writer {
             row_limit::check(&self.datastore, rights, &plans)?;
             // At once: making the rows of one view may drop those of another.
             let views: Vec<_> = plans.iter().flat_map(views_of).collect();
-            self.materialise(caller.identity, &views)?;
+            self.materialise(caller.identity, None, &views)?;
             Ok(plans)
         });
         let row_limit = row_limit::of(&self.datastore, rights);

@@ -14,7 +14,7 @@ use super::Writer;
 use crate::error::{Refusal, UpdateError};
 use crate::events::Event;
 use crate::module::Module;
-use crate::peer::SetKey;
+use crate::peer::{ConnectionNumber, SetKey};
 use crate::views::{Evaluation, ViewMessage, ViewRead, Views};
 use lightcone_live::BoundQuery;
 use lightcone_live::LiveQuery;
@@ -24,6 +24,7 @@ const RETRY_ROUND_MAX: Duration = Duration::from_millis(10);
 
 /// The views that a query reads, each once.
 pub(super) fn views_of(asked: &BoundQuery) -> Vec<ViewRead> {
+    let arguments = asked.view_arguments();
     let mut reads: Vec<ViewRead> = Vec::new();
     let mut read = |table: &TableSchema| {
         let is_new = reads.iter().all(|read| read.table != table.id);
@@ -31,6 +32,7 @@ pub(super) fn views_of(asked: &BoundQuery) -> Vec<ViewRead> {
             reads.push(ViewRead {
                 table: table.id,
                 view,
+                arguments: arguments.clone(),
             });
         }
     };
@@ -96,16 +98,18 @@ impl RoundTransactions<'_> {
 }
 
 impl Writer {
-    /// Makes sure that the rows of these views are there for who looks at them.
+    /// Makes sure that the rows of these views are there for who looks at them, or is about to subscribe to them.
     pub(super) fn materialise(
         &mut self,
         caller: Identity,
+        subscriber: Option<ConnectionNumber>,
         reads: &[ViewRead],
     ) -> Result<(), Refusal> {
         if reads.is_empty() {
             return Ok(());
         }
         let mut round = self.transactions();
+        let caller = (caller, subscriber);
         round.change_views(|views, evaluation| views.materialise(evaluation, caller, reads))
     }
 

@@ -2,7 +2,7 @@
 //! types, `uniqueKeys`, `indexes`, `rules`; and beyond it `autoInc` (table to column, or columns), `events` and `private` (tables), `defaults` (by
 //! table, values of columns), and
 //! `views`: by name, the `query` whose rows a view has for who looks, with `{sender}` for him, and the `table` that these are of,
-//! or their `columns`. It looks the table `looksUp` up first, as modules do before they use one. Instead of a query, it may be a function:
+//! or their `columns`. With `params`, names and types, `{name}` stands for what it is given; with `anonymous`, it is the same for all. It looks the table `looksUp` up first, as modules do before they use one. Instead of a query, it may be a function:
 //! with `countsRows`, a table, it gives one row, the number of rows of that.
 //!
 //! `schedules` names a table with `id` and `at`: its rows call `tick`, which puts their ids into the table `ticked`, or makes the
@@ -201,7 +201,7 @@ impl ModuleInstance for Changing {
             reads.extend(self.2.end_reads());
             return ViewOutcome::Rows([&1_u32.to_le_bytes()[..], &count.to_le_bytes()].concat());
         }
-        let query = view["query"].as_str().expect("a text");
+        let query = with_arguments(view, call.args);
         if let Some(table) = view["looksUp"].as_str() {
             let look = |module: &mut Changing| module.2.table_id_from_name(table);
             if let Err(error) = lend(self, Lent::Read(tables), look) {
@@ -209,8 +209,10 @@ impl ModuleInstance for Changing {
                 return ViewOutcome::Failed { message };
             }
         }
-        let sender = call.sender.expect("no view is anonymous");
-        ViewOutcome::Query(query.replace("{sender}", &format!("0x{}", sender.to_hex())))
+        ViewOutcome::Query(match call.sender {
+            Some(sender) => query.replace("{sender}", &format!("0x{}", sender.to_hex())),
+            None => query,
+        })
     }
 
     fn is_poisoned(&self) -> bool {
@@ -614,7 +616,11 @@ fn definition(program: &Value) -> Vec<u8> {
         });
         let of_views = program["views"].as_object().into_iter().flatten();
         for (view, _) in of_views.filter(|(_, view)| view["table"] == canonical) {
-            views.push(view_of(view, views.len(), types.len()));
+            views.push(view_of(
+                (view, &program["views"][view]),
+                &views,
+                types.len(),
+            ));
         }
         if program["schedules"] == canonical {
             schedules.push(RawScheduleDefV10 {
@@ -702,7 +708,7 @@ fn definition(program: &Value) -> Vec<u8> {
         let columns: Vec<(String, String)> =
             serde_json::from_value(with_columns["columns"].clone()).expect("names and types");
         let columns = columns.iter();
-        views.push(view_of(view, views.len(), types.len()));
+        views.push(view_of((view, with_columns), &views, types.len()));
         types.push(T::product(
             columns.map(|(name, ty)| (name.as_str(), column_type(ty))),
         ));
@@ -751,15 +757,47 @@ fn procedure(name: &str, params: ProductType) -> RawProcedureDefV10 {
     }
 }
 
-fn view_of(name: &str, number: usize, row_type: usize) -> RawViewDefV10 {
+fn view_of(
+    (name, view): (&str, &Value),
+    before: &[RawViewDefV10],
+    row_type: usize,
+) -> RawViewDefV10 {
+    let is_anonymous = view["anonymous"] == true;
+    let of_kind = before.iter();
+    let of_kind = of_kind.filter(|before| before.is_anonymous == is_anonymous);
     RawViewDefV10 {
         source_name: name.to_owned(),
-        index: number as u32,
+        index: of_kind.count() as u32,
         is_public: true,
-        is_anonymous: false,
-        params: ProductType::new::<&str>([]),
+        is_anonymous,
+        params: ProductType::new(params_of(view)),
         return_type: T::array(T::Ref(TypeRef(row_type as u32))),
     }
+}
+
+fn params_of(view: &Value) -> Vec<(String, T)> {
+    let params: Option<Vec<(String, String)>> =
+        serde_json::from_value(view["params"].clone()).expect("names and types");
+    let params = params.into_iter().flatten();
+    params.map(|(name, ty)| (name, column_type(&ty))).collect()
+}
+
+/// The query of a view, with literals in the places of its parameters.
+fn with_arguments(view: &Value, args: &[u8]) -> String {
+    let mut query = view["query"].as_str().expect("a text").to_owned();
+    let mut reader = Reader::new(args);
+    for (name, ty) in params_of(view) {
+        let literal = match ty {
+            T::String => {
+                let text = reader.read_str().expect("a text");
+                format!("'{}'", text.replace('\'', "''"))
+            }
+            _ => u32::decode(&mut reader).expect("a number").to_string(),
+        };
+        query = query.replace(&format!("{{{name}}}"), &literal);
+    }
+    assert!(reader.remaining().is_empty(), "all of them");
+    query
 }
 
 pub fn table_options(directory: &Path) -> DatabaseOptions {

@@ -41,6 +41,7 @@ fn view(module: &mut Running, sender: Option<Identity>) -> ViewOutcome {
         id: 0,
         name: &"test_view".into(),
         sender,
+        args: &[],
     };
     module.datastore.begin();
     let view = ReadView::of(&mut module.datastore);

@@ -19,6 +19,7 @@ fn call(module: &mut Running, sender: Option<Identity>) -> (ViewOutcome, ReadSet
         id: 3,
         name: &"test_view".into(),
         sender,
+        args: &[],
     };
     let mut reads = ReadSet::default();
     module.datastore.begin();

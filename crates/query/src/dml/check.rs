@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use lightcone_schema::{TableKind, TableSchema};
-use lightcone_types::{AlgebraicType, ColId, SpecialProduct};
+use lightcone_types::{AlgebraicType, ColId};
 
 use super::write_plan::{NewValue, RowChange, Targets, WritePlan};
 use crate::ast::{
@@ -12,7 +12,7 @@ use crate::ast::{
 };
 use crate::block::Names;
 use crate::catalog::Caller;
-use crate::check::unexpected;
+use crate::check::{encode_value, unexpected};
 use crate::error::{Result, SqlError};
 use crate::literal;
 use crate::parser::{parse, Language};
@@ -112,6 +112,8 @@ fn whole_table(name: String) -> TableRef {
     TableRef {
         alias: name.clone(),
         name,
+        arguments: Vec::new(),
+        call: None,
     }
 }
 
@@ -188,30 +190,6 @@ fn assigned(
         }
     }
     Ok(values)
-}
-
-/// A value as a `ty`, in BSATN.
-fn encode_value(value: &Value, ty: &AlgebraicType) -> Result<Vec<u8>> {
-    let own = match value.kind {
-        ValueKind::Bool => Some(AlgebraicType::Bool),
-        ValueKind::Text if !is_written_as_text(ty) => Some(AlgebraicType::String),
-        ValueKind::Text | ValueKind::Number | ValueKind::Hex => None,
-    };
-    match own {
-        Some(own) if own != *ty => return Err(unexpected(&own, ty)),
-        Some(AlgebraicType::Bool) => return Ok(vec![u8::from(value.text == "TRUE")]),
-        _ => {}
-    }
-    literal::encode(&value.text, ty).ok_or_else(|| SqlError::InvalidLiteral {
-        text: value.text.clone(),
-        ty: ty.type_name(),
-    })
-}
-
-/// Types beside String that a string stands for. The reference takes strings for String only (08 §4.2, EXT).
-fn is_written_as_text(ty: &AlgebraicType) -> bool {
-    let is_special = |special: SpecialProduct| special.facts().literals.is_some();
-    *ty == AlgebraicType::String || ty.is_bytes() || ty.special_product().is_some_and(is_special)
 }
 
 fn require_variable(name: &str) -> Result<()> {

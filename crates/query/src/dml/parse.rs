@@ -46,7 +46,7 @@ impl Parser<'_> {
                 _ => Err(SqlError::UnsupportedInsert(self.render_rest(self.at))),
             };
         }
-        let rows = self.list(Self::tuple)?;
+        let rows = self.list(|parser| parser.tuple(SqlError::UnsupportedInsertValue))?;
         self.nothing_follows(start)?;
         let change = Change::Insert(columns, rows);
         Ok(Write { table, change })
@@ -70,7 +70,8 @@ impl Parser<'_> {
         }
     }
 
-    fn tuple(&mut self) -> Result<Vec<Value>> {
+    /// Literals in parentheses.
+    pub(crate) fn tuple(&mut self, unsupported: Unsupported) -> Result<Vec<Value>> {
         if !self.take(Kind::OpenParen) {
             return self.expected("(");
         }
@@ -80,14 +81,14 @@ impl Parser<'_> {
         }
         loop {
             let start = self.at;
-            values.push(self.value(SqlError::UnsupportedInsertValue)?);
+            values.push(self.value(unsupported)?);
             if self.take(Kind::CloseParen) {
                 return Ok(values);
             }
             match self.kind() {
                 Kind::Comma => self.advance(),
                 Kind::End | Kind::Semicolon => return self.expected(")"),
-                _ => return Err(SqlError::UnsupportedInsertValue(self.render_item(start))),
+                _ => return Err(unsupported(self.render_item(start))),
             }
         }
     }

@@ -20,9 +20,13 @@ impl Parser<'_> {
             };
         }
         let name = self.relation()?;
-        if self.kind() == Kind::OpenParen {
-            return Err(self.unsupported_table(start));
-        }
+        let (arguments, call) = match self.kind() {
+            Kind::OpenParen => {
+                let call = self.render_item(start);
+                (self.tuple(SqlError::view_argument)?, Some(call))
+            }
+            _ => (Vec::new(), None),
+        };
         let alias = if self.take_word("AS") {
             Some(self.word()?)
         } else {
@@ -36,7 +40,12 @@ impl Parser<'_> {
             return Err(self.unsupported_table(start));
         }
         let alias = alias.unwrap_or_else(|| name.clone());
-        Ok(TableRef { name, alias })
+        Ok(TableRef {
+            name,
+            alias,
+            arguments,
+            call,
+        })
     }
 
     pub(super) fn joins(&mut self) -> Result<Vec<Join>> {

@@ -36,6 +36,14 @@ impl Level<'_> {
         // A view is stored in a table of its name.
         self.claim(&name, None);
         self.check_reserved(&name);
+        for parameter in &raw.params.elements {
+            if let AlgebraicType::F32 | AlgebraicType::F64 = parameter.algebraic_type {
+                let view = clip(&name);
+                let parameter = clip(parameter.name().unwrap_or_default());
+                self.cx
+                    .push(ValidationError::FloatViewParameter { view, parameter });
+            }
+        }
         let Some((row_type, is_query)) = row_type(&raw.return_type) else {
             let (view, ty) = (clip(&name), clip(&raw.return_type.type_name()));
             self.cx
@@ -87,6 +95,10 @@ pub(super) fn primary_keys(
             continue;
         }
         match &raw.columns[..] {
+            _ if view.has_parameters() => {
+                let view = clip(&view.name);
+                cx.push(ValidationError::ViewPrimaryKeyWithParameters { view });
+            }
             [] => {
                 declared.remove(&position);
             }
@@ -102,7 +114,7 @@ pub(super) fn primary_keys(
             }),
         }
     }
-    // A query view without a declared key has that of the tables with the same row type, if they agree.
+    // A query view without a declared key, and without parameters, has that of the tables with the same row type, if they agree.
     let mut by_row_type: HashMap<TypeRef, Option<ColId>> = HashMap::new();
     for table in tables {
         by_row_type
@@ -111,7 +123,7 @@ pub(super) fn primary_keys(
             .or_insert(table.primary_key);
     }
     for (i, view) in views.iter_mut().enumerate() {
-        if view.is_query && !declared.contains(&i) {
+        if view.is_query && !view.has_parameters() && !declared.contains(&i) {
             view.primary_key = by_row_type.get(&view.row_type).copied().flatten();
         }
     }

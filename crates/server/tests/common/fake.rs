@@ -5,7 +5,8 @@
 //! `changed`: one more table. `rule:` and a query with `+` for the spaces: a row-level security rule; `secret`: a private
 //! table. `table:` and `private:` with a name: a table of this name, public or not. `level`: a column with a default in `person`;
 //! `level-plain`: without one. `long-id`: another type of its key. `unique-names`: an index and a unique constraint. `v9`: the older
-//! form, without HTTP handlers. `procedure`: a procedure that fails. `typed`: a table with columns of many types. `timer`: a schedule table with one row. `hang`: loading never ends, and nothing stops it. `slow-load`: loading takes
+//! form, without HTTP handlers. `procedure`: a procedure that fails. `typed`: a table with columns of many types. `timer`: a schedule table with one row. `named`: a view of the people with
+//! the name that it is given. `hang`: loading never ends, and nothing stops it. `slow-load`: loading takes
 //! [`SLOW_LOAD`]. Any other word only makes the program a different one.
 
 use std::sync::Arc;
@@ -14,15 +15,15 @@ use lightcone_database::Engines;
 use lightcone_host::{
     Counted, HandlerResponse, HostEnv, HostError, HttpHeader, HttpMethod, HttpRequest,
     HttpResponse, HttpVersion, InstanceOptions, LoadedModule, ModuleEngine, ModuleInstance,
-    OpenTransaction, ProcedureCall, ProcedureOutcome, ProcedureResult, ReducerCall, ReducerOutcome,
-    Transactions,
+    OpenTransaction, ProcedureCall, ProcedureOutcome, ProcedureResult, ReadSet, ReadView,
+    ReducerCall, ReducerOutcome, Transactions, ViewCall, ViewOutcome,
 };
 use lightcone_schema::raw::{
     FunctionVisibility, MethodOrAny, RawColumnDefaultValueV10, RawConstraintData,
     RawConstraintDefV10, RawHttpHandlerDefV10, RawHttpRouteDefV10, RawIndexAlgorithm,
     RawIndexDefV10, RawLifeCycleReducerDefV10, RawModuleDefV10, RawModuleDefV10Section as Section,
     RawProcedureDefV10, RawReducerDefV10, RawRowLevelSecurityDef, RawScheduleDefV10,
-    RawScopedTypeNameV10, RawTableDefV10, RawTypeDefV10, RawUniqueConstraintData,
+    RawScopedTypeNameV10, RawTableDefV10, RawTypeDefV10, RawUniqueConstraintData, RawViewDefV10,
 };
 use lightcone_schema::{Lifecycle, ModuleDef, RawModuleDef, TableAccess, TableKind};
 use lightcone_types::bsatn::{Decode as _, Encode as _};
@@ -203,6 +204,12 @@ impl ModuleInstance for FakeInstance {
             },
             _ => ReducerOutcome::Ok,
         }
+    }
+
+    fn call_view(&mut self, _: ReadView<'_>, call: &ViewCall<'_>, _: &mut ReadSet) -> ViewOutcome {
+        let name = String::from_slice(call.args).expect("a name");
+        let name = name.replace('\'', "''");
+        ViewOutcome::Query(format!("SELECT * FROM person WHERE name = '{name}'"))
     }
 
     fn is_poisoned(&self) -> bool {
@@ -392,6 +399,16 @@ fn definition(words: &[String]) -> Vec<u8> {
             lifecycle(Lifecycle::OnConnect, "on_connect"),
         ]),
     ];
+    if has("named") {
+        sections.push(Section::Views(vec![RawViewDefV10 {
+            source_name: "named".into(),
+            index: 0,
+            is_public: true,
+            is_anonymous: true,
+            params: product(&[("name", AlgebraicType::String)]),
+            return_type: AlgebraicType::array(AlgebraicType::Ref(TypeRef(0))),
+        }]));
+    }
     if has("procedure") {
         sections.push(Section::Procedures(vec![RawProcedureDefV10 {
             source_name: "work".into(),
