@@ -19,6 +19,7 @@ use crate::error::{ConnectError, SqlError, UpdateError};
 use crate::evaluate::Source;
 use crate::inbox_capacity::{Closed, InboxCapacity, Place};
 use crate::live_shapes::LiveShapes;
+use crate::messages::{Message, MessageAnswer};
 use crate::migration::PlannedMigration;
 use crate::module::Program;
 use crate::options::Limits;
@@ -29,6 +30,7 @@ use crate::replies::Waiter;
 use crate::request::Decoded;
 use crate::rights::Rights;
 use crate::trace::TraceContext;
+use crate::writer::Delivery;
 use lightcone_live::BoundQuery;
 
 /// What the front asks the writer to do, and what other threads of the database tell it.
@@ -43,6 +45,10 @@ pub(crate) enum Input {
         connection: ConnectionNumber,
     },
     Call(Box<HttpCall>, Waiter<Result<CallOutcome, CallError>>),
+    /// A message of another database.
+    Receive(Box<Message>, Waiter<Result<MessageAnswer, CallError>>),
+    /// An attempt to have a message delivered has ended.
+    Delivered(Box<Delivery>),
     HttpRequest(
         Box<HandlerRequest>,
         Waiter<Result<HandlerAnswer, CallError>>,

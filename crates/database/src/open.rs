@@ -109,7 +109,7 @@ impl DatabaseHandle {
         )?;
         datastore.know_old_tables(&program.def);
         let resumed = resumed(&ground, &datastore);
-        create_missing_views(options, &mut datastore, &program, &mut durable)?;
+        bring_up_to_date(options, &mut datastore, &program, &mut durable)?;
         threads::start(Opened {
             ground,
             program,
@@ -136,9 +136,9 @@ fn resumed(ground: &Ground, datastore: &Datastore) -> Option<Result<Resumed, Fai
     Some(resumed.map_err(failure))
 }
 
-/// Makes the tables for the views of a database that was published by a version without views, and those anew that are not as the
-/// loaded definition says.
-fn create_missing_views(
+/// Lists the system tables of a database that was made by a version without some of them, makes the tables for its views if that had
+/// no views, and those anew that are not as the loaded definition says.
+fn bring_up_to_date(
     options: &DatabaseOptions,
     datastore: &mut Datastore,
     program: &Program,
@@ -147,10 +147,11 @@ fn create_missing_views(
     let is_as_defined = |view: &ViewDef| {
         datastore.view_table(&view.name).is_some() && !datastore.view_differs(view, &program.def)
     };
-    if program.def.views.iter().all(is_as_defined) {
+    if program.def.views.iter().all(is_as_defined) && !datastore.lacks_system_tables() {
         return Ok(());
     }
     datastore.begin();
+    datastore.list_system_tables()?;
     let mended = datastore.mend_views(&program.def)?;
     if !mended.is_empty() {
         tracing::warn!(database = %options.identity, views = mended.join(", "), "tables of views were not as the program says, and were made anew");
@@ -204,7 +205,7 @@ fn open_log(options: &DatabaseOptions) -> Result<(LocalLog, Recovery), LogError>
 
 /// While a database that may plan calls is open, nothing says that it plans none.
 fn mark_planned(options: &DatabaseOptions, datastore: &Datastore) -> Result<(), Error> {
-    if !datastore.has_schedule_tables() && !datastore.has_backfill_tables() {
+    if !datastore.plans_calls() && !datastore.has_backfill_tables() {
         // Without the mark, which a full disk may refuse, it is opened at a start for nothing.
         let _ = options.note_no_schedules(true);
         return Ok(());

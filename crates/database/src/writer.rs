@@ -9,8 +9,10 @@ mod lifecycle;
 mod maintenance;
 mod measure;
 mod migration;
+mod outboxes;
 mod procedures;
 mod queries;
+mod received;
 mod recovery;
 mod rounds;
 mod running_backfill;
@@ -34,6 +36,7 @@ use lightcone_types::Timestamp;
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
+pub(crate) use self::outboxes::Delivery;
 pub(crate) use self::state::WriterState;
 use self::state::{Client, QuerySet};
 use crate::error::NotDurable;
@@ -81,6 +84,8 @@ impl Writer {
     pub fn run(mut self) {
         self.load_schedules();
         self.run_schedules();
+        self.load_outboxes();
+        self.run_outboxes();
         self.tend_backfill();
         self.set_alarm();
         let mut inputs = Vec::with_capacity(INPUTS_PER_ROUND_MAX);
@@ -107,6 +112,7 @@ impl Writer {
             let bytes_max = self.shared.options.limits.frozen_bytes_max;
             self.state.frozen.enforce(&self.datastore, bytes_max);
             self.run_schedules();
+            self.run_outboxes();
             self.tend_backfill();
             self.retry_views();
             self.tend_indexes();
@@ -135,6 +141,10 @@ impl Writer {
             Input::Connect(client, waiter) => self.connect_client(client, waiter),
             Input::Disconnect { connection } => self.disconnect_client(connection),
             Input::Call(call, waiter) => self.http_call(*call, waiter),
+            // It is sent again.
+            Input::Receive(_, waiter) if waiter.is_given_up() => {}
+            Input::Receive(message, waiter) => self.receive(&message, waiter),
+            Input::Delivered(delivery) => self.delivered(*delivery),
             Input::HttpRequest(request, waiter) => self.http_handler(*request, waiter),
             // A caller that has gone meanwhile needs no answer.
             Input::Query(_, waiter) if waiter.is_given_up() => {}

@@ -32,13 +32,18 @@ pub enum Change<'a> {
     },
 }
 
-/// Whether a system table says what the others are. Programs, for one, are large.
+/// Whether a system table says what the others are. Programs, for one, are large, and variables are nobody's business.
 fn is_of_catalog(table: TableId) -> bool {
     let others = [
         st::ST_MODULE_ID,
         st::ST_CLIENT_ID,
         st::ST_CONNECTION_CREDENTIALS_ID,
         st::ST_VAR_ID,
+        st::ST_ENV_ID,
+        st::ST_OUTBOUND_STREAM_ID,
+        st::ST_OUTBOUND_MSG_ID,
+        st::ST_INBOUND_STREAM_ID,
+        st::ST_INBOUND_MSG_ID,
     ];
     table.0 <= st::SYSTEM_TABLE_ID_MAX && !others.contains(&table)
 }

@@ -40,6 +40,7 @@ fn accounts() -> OneTable {
         constraints: Vec::new(),
         sequences: Vec::new(),
         schedule: None,
+        outbox: None,
         access: TableAccess::Public,
         kind: TableKind::User,
         is_event: false,

@@ -111,6 +111,8 @@ pub enum SqlError {
     NotAuthorized(Identity),
     #[error("`{0}` is a system table, which SQL does not change: of these only `st_var` can be changed [LC0407]")]
     DmlOnSystemTable(String),
+    #[error("SQL writes to outbox tables are not supported")]
+    DmlOnOutboxTable,
     #[error("`{table}` does not have a field `{field}`")]
     NoSuchField { table: String, field: String },
     #[error("The number of fields ({fields}) in the INSERT does not match the number of columns ({columns}) of the table \"{table}\"")]

@@ -121,6 +121,7 @@ pub(crate) fn table_of_groups(columns: Vec<ColumnSchema>) -> TableSchema {
         constraints: Vec::new(),
         sequences: Vec::new(),
         schedule: None,
+        outbox: None,
         access: TableAccess::Public,
         kind: TableKind::User,
         is_event: false,

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use lightcone_types::bsatn::DecodeError;
-use lightcone_types::{AlgebraicType, ColId, ProductType, TypeRef, Typespace};
+use lightcone_types::{AlgebraicType, ColId, Hash, ProductType, TypeRef, Typespace};
 use rustc_hash::FxHashMap;
 
 use crate::args::ArgsLayout;
+use crate::case;
 use crate::raw::{CaseConversionPolicy, HttpMethod, Lifecycle, MethodOrAny, RawVersion};
+use crate::signature;
 use crate::table::{IndexAlgorithm, TableAccess};
 
 pub use crate::raw::FunctionVisibility as Visibility;
@@ -142,6 +144,7 @@ pub struct TableDef {
     pub constraints: Vec<UniqueConstraintDef>,
     pub sequences: Vec<SequenceDef>,
     pub schedule: Option<ScheduleDef>,
+    pub outbox: Option<OutboxDef>,
     pub access: TableAccess,
     pub is_event: bool,
 }
@@ -196,6 +199,20 @@ pub struct ScheduleDef {
     pub at_column: ColId,
 }
 
+/// What makes a table an outbox table: its rows are messages to a reducer of other databases (02 §8.7a).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutboxDef {
+    /// In the target database, with its namespace.
+    pub remote_reducer: String,
+    pub target_column: ColId,
+    /// In the order of the receiver's parameters.
+    pub arg_columns: Vec<ColId>,
+    /// Canonical, namespaced name of the reducer of this module that hears of results.
+    pub on_result: Option<String>,
+    /// Of the receiver's reducer, as the module knows it.
+    pub signature_hash: Hash,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScheduledFunctionKind {
     Reducer,
@@ -213,6 +230,8 @@ pub struct ReducerDef {
     pub lifecycle: Option<Lifecycle>,
     pub visibility: Visibility,
     pub(crate) args: ArgsLayout,
+    /// How the names of parameters become canonical.
+    pub(crate) policy: CaseConversionPolicy,
 }
 
 impl ReducerDef {
@@ -232,7 +251,19 @@ impl ReducerDef {
             lifecycle: None,
             visibility: Visibility::ClientCallable,
             args,
+            policy: CaseConversionPolicy::None,
         }
+    }
+
+    /// What senders of other databases know its parameters by (02 §8.7a). Looks at all types that they use.
+    pub fn signature_hash(&self) -> Hash {
+        let mut params = self.params.clone();
+        if self.policy == CaseConversionPolicy::SnakeCase {
+            for name in params.elements.iter_mut().filter_map(|param| param.name.as_mut()) {
+                *name = case::to_snake(name).into();
+            }
+        }
+        signature::hash(&self.params_typespace, params)
     }
 
     /// Checks that `bytes` begin with arguments for this reducer and says how many bytes they take.

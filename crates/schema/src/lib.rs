@@ -14,6 +14,7 @@ mod name;
 mod plan;
 pub mod raw;
 mod sequence;
+mod signature;
 pub mod table;
 mod validate;
 

@@ -4,6 +4,8 @@ use lightcone_types::{
     AlgebraicType, ColId, ConstraintId, IndexId, ScheduleId, SequenceId, TableId,
 };
 
+use crate::def::OutboxDef;
+
 /// The first id of every kind that a user object gets in a fresh database (02 §11.1).
 pub const FIRST_USER_ID: u32 = 4096;
 
@@ -96,6 +98,7 @@ pub struct TableSchema {
     pub constraints: Vec<ConstraintSchema>,
     pub sequences: Vec<SequenceSchema>,
     pub schedule: Option<ScheduleSchema>,
+    pub outbox: Option<OutboxDef>,
     pub access: TableAccess,
     pub kind: TableKind,
     /// Rows live only inside the inserting transaction (02 §10.2).

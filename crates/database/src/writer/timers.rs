@@ -11,13 +11,14 @@ pub(super) enum Timer {
     FailingViews,
     Backfill,
     Procedures,
+    Outboxes,
     Rest,
 }
 
 #[derive(Default)]
 pub(super) struct Timers {
     /// By [`Timer`].
-    due: [Option<Instant>; 5],
+    due: [Option<Instant>; 6],
     /// When it rings.
     pub alarm: Option<(Instant, Alarm)>,
 }

@@ -7,8 +7,8 @@ mod views;
 use std::sync::Arc;
 
 use lightcone_schema::{
-    ConstraintSchema, IndexAlgorithm, IndexSchema, ModuleDef, ScheduleSchema, SequenceSchema,
-    SequentialIds, TableDef, TableSchema,
+    ConstraintSchema, IndexAlgorithm, IndexSchema, ModuleDef, OutboxDef, ScheduleSchema,
+    SequenceSchema, SequentialIds, TableDef, TableSchema,
 };
 use lightcone_types::bsatn::{Decode, Encode};
 use lightcone_types::{
@@ -80,6 +80,12 @@ fn schedule_row(table: TableId, schedule: &ScheduleSchema) -> Vec<u8> {
     (schedule.id, table, names, schedule.at_column).to_vec()
 }
 
+fn outbox_row(table: TableId, outbox: &OutboxDef) -> Vec<u8> {
+    let columns = (outbox.target_column, &outbox.arg_columns);
+    let hash = outbox.signature_hash.to_hex();
+    (table, &outbox.remote_reducer, columns, &outbox.on_result, hash).to_vec()
+}
+
 fn index_row(table: TableId, index: &IndexSchema) -> Vec<u8> {
     let mut row = (index.id, table, &index.name).to_vec();
     match &index.algorithm {
@@ -129,6 +135,26 @@ impl Datastore {
             self.put_table(&mut TableSchema::clone(&schema), &allocated)
                 .expect("the first rows of an empty catalog fit");
         }
+    }
+
+    /// Of a database that was made before some system tables were there: whether the catalog does not list these yet.
+    pub fn lacks_system_tables(&self) -> bool {
+        let mut tables = (1..=st::SYSTEM_TABLE_ID_MAX).rev();
+        tables.any(|id| self.catalog_row(st::ST_TABLE_ID, &id.to_vec()).is_none())
+    }
+
+    /// Lists them, in the open transaction. In memory they are there already, without rows.
+    ///
+    /// # Errors
+    /// The catalog has something else under their names.
+    pub fn list_system_tables(&mut self) -> Result<()> {
+        for schema in st::system_tables() {
+            if self.catalog_row(st::ST_TABLE_ID, &schema.id.0.to_vec()).is_none() {
+                let allocated = vec![st::SYSTEM_SEQUENCE_FIRST; schema.sequences.len()];
+                self.put_table(&mut TableSchema::clone(&schema), &allocated)?;
+            }
+        }
+        Ok(())
     }
 
     fn put(&mut self, table: TableId, row: &[u8]) -> Result<Vec<u8>> {
@@ -223,6 +249,9 @@ impl Datastore {
             let row = schedule_row(table, schedule);
             let id = self.put_with_id(st::ST_SCHEDULED_ID, schedule.id.0, &row)?;
             schedule.id = ScheduleId(id);
+        }
+        if let Some(outbox) = &schema.outbox {
+            self.put(st::ST_OUTBOX_ID, &outbox_row(table, outbox))?;
         }
         if schema.is_event {
             self.put(st::ST_EVENT_TABLE_ID, &table.to_vec())?;

@@ -11,7 +11,7 @@ use super::access::{self, Class};
 use super::route::{BodyMax, Route, Token};
 use super::{
     body, call, changes, collaborators, cors, credentials, dashboard, database, handlers, identity,
-    logs, mcp, migration, names, owner, pre_publish, publish, reset, sql, status, traced,
+    logs, mcp, messages, migration, names, owner, pre_publish, publish, reset, sql, status, traced,
 };
 use crate::gateway::Gateway;
 use crate::ws;
@@ -56,6 +56,7 @@ pub const ROUTES: &[Route] = routes! {
     Management PUT    "/v1/database/{database}/names"                    Minted   Rename              List    => names::replace;
     Client     GET    "/v1/database/{database}/identity"                 Minted   Use                 Nothing => database::identity;
     Client     POST   "/v1/database/{database}/call/{function}"          Minted   Use                 Text    => call::call;
+    Management POST   "/v1/database/{database}/call-from-database/{reducer}" Unread None               Message => messages::receive;
     Client     GET    "/v1/database/{database}/schema"                   Minted   Use                 Nothing => database::schema;
     Management GET    "/v1/database/{database}/logs"                     Minted   ViewLogs            Nothing => logs::logs;
     Management GET    "/v1/database/{database}/changes"                  Minted   FollowChanges       Nothing => changes::changes;
@@ -161,6 +162,6 @@ mod tests {
                 "GET /v1/health",
             ]
         );
-        assert_eq!(ROUTES.len(), of_clients.len() + 34, "routes of management");
+        assert_eq!(ROUTES.len(), of_clients.len() + 35, "routes of management");
     }
 }

@@ -51,6 +51,9 @@ pub(crate) fn plan_write(text: &str, write: Write, names: Names<'_>) -> Result<W
     if table.kind == TableKind::System && table.name != VARIABLES {
         return Err(SqlError::DmlOnSystemTable(table.name.clone()));
     }
+    if table.outbox.is_some() {
+        return Err(SqlError::DmlOnOutboxTable);
+    }
     Ok(WritePlan { table, change })
 }
 

@@ -59,6 +59,7 @@ pub fn table(id: u32, name: &str, columns: &[(&str, AlgebraicType)]) -> TableSch
         constraints: Vec::new(),
         sequences: Vec::new(),
         schedule: None,
+        outbox: None,
         access: TableAccess::Public,
         kind: TableKind::User,
         is_event: false,

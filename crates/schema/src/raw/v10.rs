@@ -2,7 +2,7 @@
 
 use lightcone_types::bsatn::{Decode, DecodeError, Encode, Reader};
 use lightcone_types::json::META_TYPES;
-use lightcone_types::{AlgebraicType, ColId, ProductType, TypeRef, Typespace};
+use lightcone_types::{AlgebraicType, ColId, Hash, ProductType, TypeRef, Typespace};
 
 use super::codec::{raw_products, raw_sum_codec};
 use super::common::*;
@@ -89,26 +89,32 @@ impl Typed for RawSubmoduleV10 {
     }
 }
 
-/// The sections in tag order, all but the last, which is [`Submodules`](RawModuleDefV10Section::Submodules); and what their contents
-/// are called together.
+/// The sections in tag order, all but [`Submodules`](RawModuleDefV10Section::Submodules), which nests and is written out; and what
+/// their contents are called together. The variants in the type of a section are in this order too, so those of later versions
+/// follow. A module need not know these.
 macro_rules! sections {
-    ($($(#[$doc:meta])* $tag:literal => $section:ident($payload:ty) $field:ident,)*) => {
+    (
+        $($(#[$doc:meta])* $tag:literal => $section:ident($payload:ty) $field:ident,)*
+        ; $submodules_tag:literal => Submodules;
+        $($(#[$later_doc:meta])* $later_tag:literal => $later:ident($later_payload:ty) $later_field:ident,)*
+    ) => {
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub enum RawModuleDefV10Section {
             $( $(#[$doc])* $section($payload), )*
             Submodules(Vec<RawSubmoduleV10>),
+            $( $(#[$later_doc])* $later($later_payload), )*
         }
 
         impl RawModuleDefV10Section {
             /// How many there are.
-            pub const COUNT: usize = [$($tag),*].len() + 1;
-            const SUBMODULES_TAG: u8 = Self::COUNT as u8 - 1;
+            pub const COUNT: usize = [$($tag,)* $submodules_tag, $($later_tag),*].len();
 
             /// The BSATN tag.
             pub fn tag(&self) -> u8 {
                 match self {
                     $( Self::$section(_) => $tag, )*
-                    Self::Submodules(_) => Self::SUBMODULES_TAG,
+                    Self::Submodules(_) => $submodules_tag,
+                    $( Self::$later(_) => $later_tag, )*
                 }
             }
 
@@ -117,13 +123,15 @@ macro_rules! sections {
                 match self {
                     $( Self::$section(_) => stringify!($section), )*
                     Self::Submodules(_) => "Submodules",
+                    $( Self::$later(_) => stringify!($later), )*
                 }
             }
 
             fn decode_at(r: &mut Reader<'_>, depth: usize) -> Result<Self, DecodeError> {
                 match r.read_u8()? {
                     $( $tag => Decode::decode(r).map(Self::$section), )*
-                    Self::SUBMODULES_TAG => decode_submodules(r, depth + 1).map(Self::Submodules),
+                    $submodules_tag => decode_submodules(r, depth + 1).map(Self::Submodules),
+                    $( $later_tag => Decode::decode(r).map(Self::$later), )*
                     tag => Err(DecodeError::invalid_tag(tag, "RawModuleDefV10Section")),
                 }
             }
@@ -135,6 +143,7 @@ macro_rules! sections {
                 match self {
                     $( Self::$section(payload) => payload.encode(out), )*
                     Self::Submodules(submodules) => submodules.encode(out),
+                    $( Self::$later(payload) => payload.encode(out), )*
                 }
             }
         }
@@ -144,6 +153,7 @@ macro_rules! sections {
         pub(crate) struct Sections {
             $( pub $field: $payload, )*
             pub submodules: Vec<RawSubmoduleV10>,
+            $( pub $later_field: Option<$later_payload>, )*
         }
 
         impl Sections {
@@ -151,6 +161,7 @@ macro_rules! sections {
                 match section {
                     $( RawModuleDefV10Section::$section(payload) => self.$field = payload, )*
                     RawModuleDefV10Section::Submodules(submodules) => self.submodules = submodules,
+                    $( RawModuleDefV10Section::$later(payload) => self.$later_field = Some(payload), )*
                 }
             }
         }
@@ -160,6 +171,7 @@ macro_rules! sections {
                 AlgebraicType::sum([
                     $( (stringify!($section), <$payload>::ty()), )*
                     ("Submodules", Vec::<RawSubmoduleV10>::ty()),
+                    $( (stringify!($later), <$later_payload>::ty()), )*
                 ])
             }
         }
@@ -182,6 +194,11 @@ sections! {
     11 => HttpHandlers(Vec<RawHttpHandlerDefV10>) http_handlers,
     12 => HttpRoutes(Vec<RawHttpRouteDefV10>) http_routes,
     13 => ViewPrimaryKeys(Vec<RawViewPrimaryKeyDefV10>) view_primary_keys,
+    ; 14 => Submodules;
+    /// Since 2.11.
+    15 => Environment(Vec<RawEnvironmentDeclarationV10>) environment,
+    /// Since 2.12; modules send it since 2.14.
+    16 => Outboxes(Vec<RawOutboxDefV10>) outboxes,
 }
 
 raw_products! {
@@ -337,6 +354,44 @@ raw_products! {
         pub view_source_name: String,
         /// Source names of columns.
         pub columns: Vec<String>,
+    }
+}
+
+raw_products! {
+    /// A variable of the environment that the module reads (2.11).
+    pub struct RawEnvironmentDeclarationV10 {
+        pub name: String,
+        pub ty: RawEnvVarTypeV10,
+        pub optional: bool,
+    }
+}
+
+/// Which values a variable of the environment may have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RawEnvVarTypeV10 {
+    String,
+    StringLiteral(String),
+    Union(Vec<String>),
+}
+raw_sum_codec!(
+    RawEnvVarTypeV10 as "RawEnvVarTypeV10",
+    units { 0 => String },
+    payloads { 1 => StringLiteral(String), 2 => Union(Vec<String>) }
+);
+
+raw_products! {
+    /// A table whose rows are messages to a reducer of another database (2.12).
+    pub struct RawOutboxDefV10 {
+        /// Source name.
+        pub table_name: String,
+        /// In the target database.
+        pub remote_reducer: String,
+        pub target_column: ColId,
+        /// In the order of the receiver's parameters.
+        pub arg_columns: Vec<ColId>,
+        /// Source name of a reducer of the same module.
+        pub on_result_reducer: Option<String>,
+        pub signature_hash: Hash,
     }
 }
 

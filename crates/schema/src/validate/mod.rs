@@ -10,6 +10,7 @@ mod http;
 mod level;
 mod migration;
 mod names;
+mod outboxes;
 mod sections;
 mod state;
 mod tables;

@@ -56,6 +56,7 @@ pub fn schema(columns: &[T], indexes: &[(IndexAlgorithm, bool)]) -> Arc<TableSch
         constraints: Vec::new(),
         sequences: Vec::new(),
         schedule: None,
+        outbox: None,
         access: TableAccess::Public,
         kind: TableKind::User,
         is_event: false,
