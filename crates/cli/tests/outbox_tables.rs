@@ -255,3 +255,19 @@ fn servers_that_are_killed_lose_no_message_and_repeat_none() {
     assert_eq!(receiver.arrivals("beta"), expected);
     assert_eq!(sender.outcomes("alpha"), expected);
 }
+
+/// The bindings that the module itself is written with are those that are generated of it.
+#[test]
+fn bindings_for_modules_are_generated() {
+    let home = Home::new();
+    let made = ["generate", "--lang", "rust", "--bindings", "module", "--out-dir", "out", "-b"];
+    home.run(&[&made[..], &[&module("outbox")]].concat()).ok();
+    let got = std::fs::read_to_string(home.path("out/mod.rs")).expect("the file");
+    let want = include_str!("../../../modules/latest-rs/src/outbox/bindings.rs");
+    for (number, (got, want)) in got.lines().zip(want.lines()).enumerate() {
+        assert_eq!(got, want, "line {}", number + 1);
+    }
+    assert_eq!(got.len(), want.len());
+    let other = home.run(&["generate", "--lang", "ts", "--bindings", "module", "-b", "x"]);
+    assert!(other.stderr.contains("--bindings module is for rust only"), "{other:#?}");
+}

@@ -1,4 +1,4 @@
-//! Rust bindings for modules that send messages to this one by outbox tables (07 §8.6): one file, for the crate `spacetimedb`.
+//! Rust bindings for modules that send messages to this one by outbox tables (07 §8.3): one file, for the crate `spacetimedb`.
 
 use std::collections::BTreeSet;
 

@@ -125,6 +125,10 @@ impl Writer {
         while let Some(stream) = self.state.outboxes.pop_due(now) {
             self.send_head(stream, now);
         }
+        // What was dropped goes to the log now: the writer may have nothing else to do.
+        if !self.state.batch.events.is_empty() {
+            self.end_round();
+        }
         let outboxes = &self.state.outboxes;
         let messages = &self.shared.metrics.messages;
         messages.under_way.set(outboxes.under_way as u64);

@@ -19,7 +19,9 @@ impl From<spacetimedb::Identity> for Identity {
 }
 
 impl spacetimedb::SpacetimeType for Identity {
-    fn make_type<S: spacetimedb::sats::typespace::TypespaceBuilder>(types: &mut S) -> spacetimedb::sats::AlgebraicType {
+    fn make_type<S: spacetimedb::sats::typespace::TypespaceBuilder>(
+        types: &mut S,
+    ) -> spacetimedb::sats::AlgebraicType {
         <spacetimedb::Identity as spacetimedb::SpacetimeType>::make_type(types)
     }
 }
@@ -47,7 +49,8 @@ pub struct receive;
 
 impl spacetimedb::rt::RemoteReducer for receive {
     const NAME: &'static str = "receive";
-    const SIGNATURE_HASH: &'static str = "a5bde5d31bd6cd64c52cd2e19d198fc004e3483ab586115c642cd39e749ec8e1";
+    const SIGNATURE_HASH: &'static str =
+        "a5bde5d31bd6cd64c52cd2e19d198fc004e3483ab586115c642cd39e749ec8e1";
     type Args = ReceiveArgs;
 }
 
@@ -111,7 +114,8 @@ pub struct send;
 
 impl spacetimedb::rt::RemoteReducer for send {
     const NAME: &'static str = "send";
-    const SIGNATURE_HASH: &'static str = "6cbae67fb38157547526870b1acc6198f8fc297e9ee66654d1ea20552d78f832";
+    const SIGNATURE_HASH: &'static str =
+        "6cbae67fb38157547526870b1acc6198f8fc297e9ee66654d1ea20552d78f832";
     type Args = SendArgs;
 }
 
@@ -193,7 +197,8 @@ pub struct send_many;
 
 impl spacetimedb::rt::RemoteReducer for send_many {
     const NAME: &'static str = "send_many";
-    const SIGNATURE_HASH: &'static str = "a906195d2145aaf2baeb91f9fdd48b34b705be764ce4833ba79a50be242184c1";
+    const SIGNATURE_HASH: &'static str =
+        "a906195d2145aaf2baeb91f9fdd48b34b705be764ce4833ba79a50be242184c1";
     type Args = SendManyArgs;
 }
 
@@ -273,7 +278,8 @@ pub struct withdraw;
 
 impl spacetimedb::rt::RemoteReducer for withdraw {
     const NAME: &'static str = "withdraw";
-    const SIGNATURE_HASH: &'static str = "1e0a1d24bde2c303d6e856c8debb5f4ba3182f6cc7674b71684095bc01f457ef";
+    const SIGNATURE_HASH: &'static str =
+        "1e0a1d24bde2c303d6e856c8debb5f4ba3182f6cc7674b71684095bc01f457ef";
     type Args = WithdrawArgs;
 }
 
