@@ -96,8 +96,8 @@ pub use live_shapes::{LiveShape, LiveShapes};
 pub use loads::{LoadError, Loads};
 pub use messages::{Carried, Carrier, Message, MessageAnswer, MessageResult, ResultStatus};
 pub use metrics::{
-    DatabaseMetrics, FunctionKind, FunctionMetrics, Histogram, HistogramSnapshot, ModuleMetrics,
-    MessageMetrics, OutboundMetrics, QueryKind, Replayed, SnapshotMetrics, TableMetrics, BOUNDS_NS,
+    DatabaseMetrics, FunctionKind, FunctionMetrics, Histogram, HistogramSnapshot, MessageMetrics,
+    ModuleMetrics, OutboundMetrics, QueryKind, Replayed, SnapshotMetrics, TableMetrics, BOUNDS_NS,
 };
 pub use migration::StepReport;
 pub use migration_progress::{

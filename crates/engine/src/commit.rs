@@ -205,7 +205,11 @@ impl Datastore {
     }
 
     /// The same of some of these tables.
-    pub(crate) fn net_change_of(&self, net: &mut Vec<NetChange>, is_wanted: impl Fn(&TableState) -> bool) {
+    pub(crate) fn net_change_of(
+        &self,
+        net: &mut Vec<NetChange>,
+        is_wanted: impl Fn(&TableState) -> bool,
+    ) {
         let changes = self.transaction.changes.iter();
         let is_there = |change: &&Change| {
             let state = self.tables[change.slot.index()].as_ref();

@@ -32,7 +32,7 @@ pub enum Change<'a> {
     },
 }
 
-/// Whether a system table says what the others are. Programs, for one, are large, and variables are nobody's business.
+/// Whether a system table says what the others are. Programs, for one, are large.
 fn is_of_catalog(table: TableId) -> bool {
     let others = [
         st::ST_MODULE_ID,

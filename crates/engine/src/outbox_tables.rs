@@ -41,7 +41,10 @@ impl OutboxColumns {
         let is_key = schema.column(key)?.ty == AlgebraicType::U64;
         let target = &schema.column(outbox.target_column)?.ty;
         let is_target = *target == AlgebraicType::U256 || target.special_product().is_some();
-        let have_arguments = outbox.arg_columns.iter().all(|&id| schema.column(id).is_some());
+        let have_arguments = outbox
+            .arg_columns
+            .iter()
+            .all(|&id| schema.column(id).is_some());
         let mut indexes = schema.indexes.iter();
         let index = indexes.position(|index| index.unique && index.algorithm.columns() == [key])?;
         (is_key && is_target && have_arguments && !schema.is_event).then_some(OutboxColumns {
@@ -88,7 +91,14 @@ impl OutboundStream {
     }
 
     fn encode(&self) -> Vec<u8> {
-        (self.id, self.table, self.target, self.next_seq, self.ack_prefix).to_vec()
+        (
+            self.id,
+            self.table,
+            self.target,
+            self.next_seq,
+            self.ack_prefix,
+        )
+            .to_vec()
     }
 }
 
@@ -215,7 +225,9 @@ impl Datastore {
 
     /// How many messages wait for their results.
     pub fn outbound_count(&self) -> u64 {
-        self.outbox_system_table(st::ST_OUTBOUND_MSG_ID).rows().row_count()
+        self.outbox_system_table(st::ST_OUTBOUND_MSG_ID)
+            .rows()
+            .row_count()
     }
 
     /// The row of an outbox table that a message is.
@@ -228,7 +240,9 @@ impl Datastore {
     pub fn outbox_arguments(&self, table: TableId, row: &[u8]) -> Vec<u8> {
         let mut arguments = Vec::new();
         let table = self.table(table);
-        if let Some((table, outbox)) = table.and_then(|table| Some((table, table.schema.outbox.as_ref()?))) {
+        if let Some((table, outbox)) =
+            table.and_then(|table| Some((table, table.schema.outbox.as_ref()?)))
+        {
             for column in &outbox.arg_columns {
                 arguments.extend_from_slice(table.layout().column(row, column.index()));
             }
@@ -246,7 +260,8 @@ impl Datastore {
         let is_outbox = |state: &TableState| state.outbox.is_some();
         let changes = self.transaction.changes.iter();
         let mut slots = changes.map(|change| change.slot);
-        let is_changed = slots.any(|slot| self.tables[slot.index()].as_ref().is_some_and(is_outbox));
+        let is_changed =
+            slots.any(|slot| self.tables[slot.index()].as_ref().is_some_and(is_outbox));
         if !is_changed {
             return Ok(());
         }
@@ -334,7 +349,11 @@ impl Datastore {
 
     /// The stream of a table to a target; a new one, if there is none.
     fn stream_of(&mut self, key: (TableId, Identity)) -> Result<OutboundStream> {
-        let found = self.row_in(st::ST_OUTBOUND_STREAM_ID, BY_TABLE_AND_TARGET, &key.to_vec());
+        let found = self.row_in(
+            st::ST_OUTBOUND_STREAM_ID,
+            BY_TABLE_AND_TARGET,
+            &key.to_vec(),
+        );
         if let Some(stream) = found.and_then(OutboundStream::decode) {
             return Ok(stream);
         }
@@ -361,7 +380,11 @@ impl Datastore {
         message: u64,
         streams: &mut Vec<u64>,
     ) -> Result<()> {
-        let found = self.row_in(st::ST_OUTBOUND_STREAM_ID, BY_TABLE_AND_TARGET, &key.to_vec());
+        let found = self.row_in(
+            st::ST_OUTBOUND_STREAM_ID,
+            BY_TABLE_AND_TARGET,
+            &key.to_vec(),
+        );
         let Some(stream) = found.and_then(OutboundStream::decode) else {
             return Ok(());
         };
@@ -439,7 +462,11 @@ impl Datastore {
     ///
     /// # Errors
     /// No transaction, or it is over its size limit.
-    pub fn retire_outbound(&mut self, stream: &OutboundStream, message: &OutboundMessage) -> Result<()> {
+    pub fn retire_outbound(
+        &mut self,
+        stream: &OutboundStream,
+        message: &OutboundMessage,
+    ) -> Result<()> {
         let point = (message.stream, message.seq).to_vec();
         if let Some(row) = self.find_in(st::ST_OUTBOUND_MSG_ID, BY_SEQ, &point) {
             self.delete_in(st::ST_OUTBOUND_MSG_ID, &[row])?;
@@ -534,7 +561,12 @@ impl Datastore {
     ///
     /// # Errors
     /// No transaction, or it is over its size limit.
-    pub fn acknowledge_inbound(&mut self, sender: Identity, stream: u64, ack_prefix: u64) -> Result<()> {
+    pub fn acknowledge_inbound(
+        &mut self,
+        sender: Identity,
+        stream: u64,
+        ack_prefix: u64,
+    ) -> Result<()> {
         let known = self.results_up_to(sender, stream, ack_prefix);
         self.delete_in(st::ST_INBOUND_MSG_ID, &known)
     }

@@ -234,8 +234,13 @@ impl Spec {
             schedule: None,
             outbox: None,
             access: match self.name {
-                "st_connection_credentials" | "st_env" | "st_outbound_stream" | "st_outbound_msg"
-                | "st_inbound_stream" | "st_inbound_msg" | "st_outbox" => TableAccess::Private,
+                "st_connection_credentials"
+                | "st_env"
+                | "st_outbound_stream"
+                | "st_outbound_msg"
+                | "st_inbound_stream"
+                | "st_inbound_msg"
+                | "st_outbox" => TableAccess::Private,
                 _ => TableAccess::Public,
             },
             kind: TableKind::System,

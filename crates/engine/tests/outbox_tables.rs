@@ -63,7 +63,12 @@ impl World {
     }
 
     fn delete(&mut self, id: u64) {
-        let index = self.datastore.schema(self.table).expect("the table").indexes[0].id;
+        let index = self
+            .datastore
+            .schema(self.table)
+            .expect("the table")
+            .indexes[0]
+            .id;
         let deleted = self.datastore.delete_by_index_point(index, &id.to_vec());
         assert_eq!(deleted, Ok(1));
     }
@@ -116,7 +121,11 @@ fn rows_are_numbered_in_order_for_each_target() {
     assert_eq!(streams.len(), 2);
     let stream = streams[0];
     assert_eq!(world.head(streams[1]), Some((10, 1)));
-    let row = world.datastore.outbox_row(world.table, 30).expect("the row").to_vec();
+    let row = world
+        .datastore
+        .outbox_row(world.table, 30)
+        .expect("the row")
+        .to_vec();
     let arguments = world.datastore.outbox_arguments(world.table, &row);
     assert_eq!(arguments, ("first", 30_u64).to_vec());
     for (id, seq) in [(30, 1), (25, 2), (5, 3)] {
@@ -148,7 +157,10 @@ fn rows_that_are_taken_back_are_no_messages() {
     world.delete(1);
     world.insert(1, TARGET, "changed");
     assert!(world.commit().is_empty());
-    assert_eq!((world.head(stream), world.datastore.outbound_count()), (Some((1, 1)), 1));
+    assert_eq!(
+        (world.head(stream), world.datastore.outbound_count()),
+        (Some((1, 1)), 1)
+    );
 }
 
 #[test]
@@ -156,7 +168,7 @@ fn a_message_that_waits_leaves_no_gap_and_the_first_one_keeps_its_number() {
     let mut world = World::new();
     let stream = world.send(1..=5);
     world.withdraw(3);
-    // It may have been sent: nobody else gets its number before the receiver says so.
+    // It may have been sent: no other one gets its number before the receiver says so.
     world.withdraw(1);
     assert_eq!(world.head(stream), Some((2, 2)));
     let of = world.datastore.outbound_stream(stream).expect("a stream");
@@ -195,11 +207,14 @@ fn attempts_are_counted_and_what_waits_is_bounded() {
     assert!(!world.datastore.in_transaction() && world.datastore.outbound_count() == 2);
     let head = world.datastore.outbound_head(stream).expect("a message");
     world.datastore.begin();
-    world.datastore.note_attempt(&head, "nobody is there").expect("noted");
+    world
+        .datastore
+        .note_attempt(&head, "it is away")
+        .expect("noted");
     world.commit();
     let head = world.datastore.outbound_head(stream).expect("a message");
     assert_eq!((head.seq, head.retry_count), (1, 1));
-    assert_eq!(head.last_transport_error.as_deref(), Some("nobody is there"));
+    assert_eq!(head.last_transport_error.as_deref(), Some("it is away"));
     assert_eq!(world.datastore.waiting_streams(), [stream]);
 }
 
@@ -216,15 +231,21 @@ fn results_of_others_are_kept_until_they_are_known() {
         datastore.begin();
         let recorded = datastore.record_inbound((sender, 7, seq), &result("no"));
         recorded.expect("recorded");
-        datastore.commit(&mut CommitOutput::default()).expect("it fits");
+        datastore
+            .commit(&mut CommitOutput::default())
+            .expect("it fits");
     }
     assert_eq!(datastore.applied_prefix(sender, 7), 3);
     assert_eq!(datastore.applied_prefix(sender, 8), 0);
     assert_eq!(datastore.inbound_result(sender, 7, 2), Some(result("no")));
     assert!(datastore.keeps_results_up_to(sender, 7, 2));
     datastore.begin();
-    datastore.acknowledge_inbound(sender, 7, 2).expect("deleted");
-    datastore.commit(&mut CommitOutput::default()).expect("it fits");
+    datastore
+        .acknowledge_inbound(sender, 7, 2)
+        .expect("deleted");
+    datastore
+        .commit(&mut CommitOutput::default())
+        .expect("it fits");
     assert!(!datastore.keeps_results_up_to(sender, 7, 2));
     assert_eq!(datastore.inbound_result(sender, 7, 2), None);
     assert_eq!(datastore.inbound_result(sender, 7, 3), Some(result("no")));

@@ -52,16 +52,23 @@ impl Carrier for NodeCarrier {
 impl Node {
     async fn carry(&self, message: Message) -> Carried {
         let Some(record) = self.control.database(&message.target) else {
-            return match self.authority.message_token(&message.sender, &message.target) {
+            return match self
+                .authority
+                .message_token(&message.sender, &message.target)
+            {
                 Ok(token) => self.peers.carry(message, &token, ATTEMPT_MAX).await,
                 Err(error) => Carried::lost(error.to_string()),
             };
         };
         let receive = async {
-            let running = self.databases.get(&record).await.map_err(|error| match error {
-                OpenError::Gone => "no such module".to_owned(),
-                OpenError::Failed(reason) => reason,
-            })?;
+            let running = self
+                .databases
+                .get(&record)
+                .await
+                .map_err(|error| match error {
+                    OpenError::Gone => "no such module".to_owned(),
+                    OpenError::Failed(reason) => reason,
+                })?;
             let received = running.handle.receive(message).await;
             received.map_err(|error| match error {
                 CallError::ConnectRejected(text)
@@ -83,7 +90,7 @@ impl Node {
     /// The database that sends a message to `target` with this token: one of this server, or one that a peer may vouch for.
     ///
     /// # Errors
-    /// Nobody vouches for it.
+    /// No server that is known vouches for it.
     pub fn message_sender(&self, token: &str, target: &Identity) -> Result<Identity, TokenError> {
         let of_this_server = match self.authority.message_sender(token, target) {
             Ok(sender) => return Ok(sender),

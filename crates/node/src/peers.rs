@@ -46,7 +46,8 @@ impl Peers {
         let peers: Vec<Peer> = peers.collect::<Result<_, Error>>()?;
         let sends = peers.iter().any(|peer| peer.address.is_some());
         let outbound = sends.then(|| Outbound::new(OutboundOptions::current()));
-        let failed = |error: lightcone_outbound::OutboundError| Error::HttpClient(error.to_string());
+        let failed =
+            |error: lightcone_outbound::OutboundError| Error::HttpClient(error.to_string());
         Ok(Peers {
             peers,
             outbound: outbound.transpose().map_err(failed)?,
@@ -75,7 +76,10 @@ impl Peers {
         };
         let headers = [
             ("authorization".to_owned(), format!("Bearer {token}")),
-            ("content-type".to_owned(), "application/octet-stream".to_owned()),
+            (
+                "content-type".to_owned(),
+                "application/octet-stream".to_owned(),
+            ),
         ];
         let asked = outbound.ask(&url, &headers, message.args, time_max, ANSWER_BYTES_MAX);
         match asked.await {

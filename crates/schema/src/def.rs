@@ -10,7 +10,7 @@ use crate::args::ArgsLayout;
 use crate::case;
 use crate::raw::{CaseConversionPolicy, HttpMethod, Lifecycle, MethodOrAny, RawVersion};
 use crate::signature;
-use crate::table::{IndexAlgorithm, TableAccess};
+use crate::table::{IndexAlgorithm, OutboxDef, TableAccess};
 
 pub use crate::raw::FunctionVisibility as Visibility;
 
@@ -199,20 +199,6 @@ pub struct ScheduleDef {
     pub at_column: ColId,
 }
 
-/// What makes a table an outbox table: its rows are messages to a reducer of other databases (02 §8.7a).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OutboxDef {
-    /// In the target database, with its namespace.
-    pub remote_reducer: String,
-    pub target_column: ColId,
-    /// In the order of the receiver's parameters.
-    pub arg_columns: Vec<ColId>,
-    /// Canonical, namespaced name of the reducer of this module that hears of results.
-    pub on_result: Option<String>,
-    /// Of the receiver's reducer, as the module knows it.
-    pub signature_hash: Hash,
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScheduledFunctionKind {
     Reducer,
@@ -259,7 +245,11 @@ impl ReducerDef {
     pub fn signature_hash(&self) -> Hash {
         let mut params = self.params.clone();
         if self.policy == CaseConversionPolicy::SnakeCase {
-            for name in params.elements.iter_mut().filter_map(|param| param.name.as_mut()) {
+            for name in params
+                .elements
+                .iter_mut()
+                .filter_map(|param| param.name.as_mut())
+            {
                 *name = case::to_snake(name).into();
             }
         }

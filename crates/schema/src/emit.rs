@@ -66,7 +66,10 @@ fn level_v10(level: &ModuleLevel) -> RawModuleDefV10 {
     let schedules = level.tables.iter();
     let schedules = schedules.filter_map(|table| names.schedule(table));
     add(&mut sections, schedules, S::Schedules);
-    let outboxes = level.tables.iter().filter_map(|table| outbox_v10(level, table));
+    let outboxes = level
+        .tables
+        .iter()
+        .filter_map(|table| outbox_v10(level, table));
     add(&mut sections, outboxes, S::Outboxes);
     let lifecycles = level.reducers.iter();
     let lifecycles = lifecycles.filter_map(|reducer| names.lifecycle(reducer));

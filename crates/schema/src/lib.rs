@@ -27,6 +27,7 @@ pub use plan::{
 };
 pub use raw::{Lifecycle, RawModuleDef, RawVersion};
 pub use table::{
-    ColumnSchema, ConstraintSchema, IndexAlgorithm, IndexSchema, ScheduleSchema, SequenceSchema,
-    SequentialIds, TableAccess, TableKind, TableSchema, ViewSchema, FIRST_USER_ID, VIEW_HASH_BYTES,
+    ColumnSchema, ConstraintSchema, IndexAlgorithm, IndexSchema, OutboxDef, ScheduleSchema,
+    SequenceSchema, SequentialIds, TableAccess, TableKind, TableSchema, ViewSchema, FIRST_USER_ID,
+    VIEW_HASH_BYTES,
 };

@@ -1,10 +1,8 @@
 //! Tables as the engine holds them: a definition plus the ids the database gave it (02 §10, §11).
 
 use lightcone_types::{
-    AlgebraicType, ColId, ConstraintId, IndexId, ScheduleId, SequenceId, TableId,
+    AlgebraicType, ColId, ConstraintId, Hash, IndexId, ScheduleId, SequenceId, TableId,
 };
-
-use crate::def::OutboxDef;
 
 /// The first id of every kind that a user object gets in a fresh database (02 §11.1).
 pub const FIRST_USER_ID: u32 = 4096;
@@ -207,6 +205,20 @@ pub struct ScheduleSchema {
     /// Canonical, namespaced name of the reducer or procedure.
     pub function_name: String,
     pub at_column: ColId,
+}
+
+/// What makes a table an outbox table: its rows are messages to a reducer of other databases (02 §8.7a).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutboxDef {
+    /// In the target database, with its namespace.
+    pub remote_reducer: String,
+    pub target_column: ColId,
+    /// In the order of the receiver's parameters.
+    pub arg_columns: Vec<ColId>,
+    /// Canonical, namespaced name of the reducer of this module that hears of results.
+    pub on_result: Option<String>,
+    /// Of the receiver's reducer, as the module knows it.
+    pub signature_hash: Hash,
 }
 
 /// Hands out object ids while a table is created. Counts every kind up from [`FIRST_USER_ID`], as a fresh database does.

@@ -26,7 +26,10 @@ fn result() -> T {
 fn build(change: impl FnOnce(&mut Build, &mut Vec<RawOutboxDefV10>)) -> Build {
     let mut build = Build::default();
     let target = ("target", SpecialProduct::Identity.into());
-    keyed(build.table("ping_out", &[ID, target, ("body", T::String), ("other", T::U256)]));
+    keyed(build.table(
+        "ping_out",
+        &[ID, target, ("body", T::String), ("other", T::U256)],
+    ));
     let params = ProductType::new([("ping", T::reference(0)), ("result", result())]);
     build.reducers = vec![
         reducer("on_ping", params),
@@ -87,7 +90,11 @@ fn what_is_refused() {
     assert!(text.contains("event table"), "{text}");
     let text = only(build(|b, _| b.tables[0].primary_key.clear()));
     assert!(text.contains("primary key of type u64"), "{text}");
-    for (target, part) in [(9, "no column for its target"), (0, "in its primary key"), (2, "of type Identity")] {
+    for (target, part) in [
+        (9, "no column for its target"),
+        (0, "in its primary key"),
+        (2, "of type Identity"),
+    ] {
         let text = only(build(|_, o| o[0].target_column = ColId(target)));
         assert!(text.contains(part), "{text}");
     }
@@ -98,8 +105,10 @@ fn what_is_refused() {
         let part = "must be an unqualified name in the same module; cross-module callbacks are not supported";
         assert!(text.contains(part), "{text}");
     }
-    let text = only(build(|_, o| o[0].on_result_reducer = Some("nobody".into())));
-    assert!(text.contains("no reducer `nobody`"), "{text}");
+    let text = only(build(|_, o| {
+        o[0].on_result_reducer = Some("unknown".into())
+    }));
+    assert!(text.contains("no reducer `unknown`"), "{text}");
     let text = only(build(|_, o| o[0].on_result_reducer = Some("idle".into())));
     assert!(text.contains("Result<(), String>"), "{text}");
 }
@@ -132,7 +141,11 @@ fn what_updates_may_change() {
         o[0].on_result_reducer = None;
     });
     let changed = plan(&def(), &other.valid()).expect("a plan");
-    let steps: Vec<_> = changed.steps.iter().map(|step| step.kind().as_str()).collect();
+    let steps: Vec<_> = changed
+        .steps
+        .iter()
+        .map(|step| step.kind().as_str())
+        .collect();
     assert_eq!(steps, ["ChangeOutbox"]);
     assert!(!changed.breaks_clients());
 }
@@ -147,8 +160,17 @@ fn a_receiver_is_known_by_canonical_names() {
         reducer("nothing", ProductType::default()),
     ];
     let def = build.valid();
-    let hash = |name: &str| def.reducer(name).expect("it is there").1.signature_hash().to_hex();
+    let hash = |name: &str| {
+        def.reducer(name)
+            .expect("it is there")
+            .1
+            .signature_hash()
+            .to_hex()
+    };
     let known = "386957a94632958d5ae8343e258f3a6f9dce9d7dafc46831050894baa7a4e4e1";
     assert_eq!([hash("receive"), hash("receive_two")], [known, known]);
-    assert_eq!(hash("nothing"), "bc436888fd947d2bfd49ed6bddad31f0245c34fd42c85f9360fa0b477aa957fc");
+    assert_eq!(
+        hash("nothing"),
+        "bc436888fd947d2bfd49ed6bddad31f0245c34fd42c85f9360fa0b477aa957fc"
+    );
 }

@@ -22,10 +22,12 @@ pub(crate) fn generate(level: &Level, def: &ModuleDef) -> Result<Vec<GeneratedFi
     let needed = needed(level);
     let types = level.types.sorted.iter();
     for (name, reference) in types.filter(|(name, _)| needed.contains(name.as_str())) {
-        text.blank().lines(&type_text(&level.types, name, *reference)?);
+        text.blank()
+            .lines(&type_text(&level.types, name, *reference)?);
     }
     for reducer in &level.reducers {
-        text.blank().lines(&reducer_text(&level.types, reducer, def)?);
+        text.blank()
+            .lines(&reducer_text(&level.types, reducer, def)?);
     }
     Ok(vec![GeneratedFile::new("mod.rs".to_owned(), text.finish())])
 }
@@ -76,14 +78,17 @@ fn reducer_text(types: &Types, reducer: &Function, def: &ModuleDef) -> Result<St
     let accessor = reducer.accessor.replace('.', "_");
     let (marker, plain) = (snake(&accessor)?, snake(&accessor)?.replace("r#", ""));
     let known = def.reducer(&reducer.name);
-    let (_, known) = known.ok_or_else(|| Error::missing_type(format!("reducer `{}`", reducer.name)))?;
+    let (_, known) =
+        known.ok_or_else(|| Error::missing_type(format!("reducer `{}`", reducer.name)))?;
     let arguments = format!("{}Args", pascal(&accessor)?);
     let (mut fields, mut columns, mut rules) = (Vec::new(), Vec::new(), Vec::new());
     for (name, ty) in &reducer.params {
         let place = format!("reducer `{}`", reducer.name);
         let (param, ty) = (snake(name)?, part_type(types, "", ty, &place)?);
         fields.push(format!("    pub {param}: {ty},"));
-        columns.push(format!("__target::{MACRO}{plain}!(@{param} __target; $($columns)*)"));
+        columns.push(format!(
+            "__target::{MACRO}{plain}!(@{param} __target; $($columns)*)"
+        ));
         rules.push(rules_of(&plain, &param, &within(types, &ty)));
     }
     let (fields, columns, rules) = (joined(fields), columns.join(", "), rules.concat());
@@ -165,5 +170,6 @@ fn within(types: &Types, ty: &str) -> String {
         before = c;
     }
     end(&mut out, &mut word, before);
-    out.replace("__sats::", "$at::__sats::").replace("__sdk::", "$at::__sdk::")
+    out.replace("__sats::", "$at::__sats::")
+        .replace("__sdk::", "$at::__sdk::")
 }

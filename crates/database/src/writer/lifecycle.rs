@@ -176,7 +176,8 @@ impl Writer {
                 return self.datastore.rollback();
             }
             let origin = self.origin(client);
-            let (result, ops) = self.run_reducer(reducer as u32, &origin, &[], None, Beside::Leaves);
+            let (result, ops) =
+                self.run_reducer(reducer as u32, &origin, &[], None, Beside::Leaves);
             if result.is_ok() {
                 return self.event(Event::Committed { ops });
             }

@@ -6,7 +6,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use lightcone_engine::{DatastoreError, MessageResult, OutboundMessage, OutboundStream, ResultStatus};
+use lightcone_engine::{
+    DatastoreError, MessageResult, OutboundMessage, OutboundStream, ResultStatus,
+};
 use lightcone_types::{cut, Encode, Identity};
 use rustc_hash::FxHashMap;
 
@@ -156,7 +158,10 @@ impl Writer {
     }
 
     fn send_head(&mut self, id: u64, now: Instant) {
-        let found = self.datastore.outbound_stream(id).zip(self.datastore.outbound_head(id));
+        let found = self
+            .datastore
+            .outbound_stream(id)
+            .zip(self.datastore.outbound_head(id));
         let Some((stream, head)) = found else {
             self.state.outboxes.streams.remove(&id);
             return;
@@ -244,12 +249,14 @@ impl Writer {
     /// Stores what came of an attempt. Gives the pause before the next one with the stream.
     fn pause_after(&mut self, delivery: &Delivery, now: Instant) -> Duration {
         let id = delivery.stream;
-        let found = self.datastore.outbound_stream(id).zip(self.datastore.outbound_head(id));
-        let is_it = |head: &OutboundMessage| {
-            (head.id, head.seq) == (delivery.sent.id, delivery.seq)
-        };
+        let found = self
+            .datastore
+            .outbound_stream(id)
+            .zip(self.datastore.outbound_head(id));
+        let is_it =
+            |head: &OutboundMessage| (head.id, head.seq) == (delivery.sent.id, delivery.seq);
         let Some((stream, head)) = found.filter(|(_, head)| is_it(head)) else {
-            // Its row is gone: whatever came of it, there is nobody to tell.
+            // Its row is gone: whatever came of it, it is told no more.
             return Duration::ZERO;
         };
         let done = match &delivery.carried.answer {
@@ -285,7 +292,11 @@ impl Writer {
         delivery.carried.is_settled || sending.is_some_and(is_late)
     }
 
-    fn try_again(&mut self, head: &OutboundMessage, reason: &str) -> Result<Duration, DatastoreError> {
+    fn try_again(
+        &mut self,
+        head: &OutboundMessage,
+        reason: &str,
+    ) -> Result<Duration, DatastoreError> {
         self.shared.metrics.messages.retried.add(1);
         let reason = cut(reason, REASON_BYTES_MAX);
         self.change(|datastore| datastore.note_attempt(head, &reason))?;
@@ -370,12 +381,17 @@ impl Writer {
             ResultStatus::Ok => args.push(0),
             _ => {
                 args.push(1);
-                String::from_utf8_lossy(&result.payload).into_owned().encode(&mut args);
+                String::from_utf8_lossy(&result.payload)
+                    .into_owned()
+                    .encode(&mut args);
             }
         }
         if let Err(error) = reducer.validate_args(&args) {
             let table = &schema.name;
-            let text = format!("row {} of `{table}` is no argument for `{name}`: {error}", sent.id);
+            let text = format!(
+                "row {} of `{table}` is no argument for `{name}`: {error}",
+                sent.id
+            );
             self.log_error(Some(name), &text, self.now());
             return None;
         }
@@ -387,7 +403,9 @@ impl Writer {
 fn pause_before(retry_count: u32) -> Duration {
     match retry_count {
         0 => Duration::ZERO,
-        count => PAUSE_MIN.saturating_mul(1 << (count - 1).min(16)).min(PAUSE_MAX),
+        count => PAUSE_MIN
+            .saturating_mul(1 << (count - 1).min(16))
+            .min(PAUSE_MAX),
     }
 }
 

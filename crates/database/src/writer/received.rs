@@ -34,7 +34,9 @@ impl Writer {
         if let Some(reason) = self.shared.status.read_only() {
             return Err(CallError::Database(reason));
         }
-        let applied = self.datastore.applied_prefix(message.sender, message.stream);
+        let applied = self
+            .datastore
+            .applied_prefix(message.sender, message.stream);
         if message.seq <= applied {
             return self.replay(message);
         }
@@ -70,7 +72,9 @@ impl Writer {
         let expected = reducer.signature_hash();
         if expected != message.signature_hash {
             let got = message.signature_hash;
-            return Err(format!("IDC reducer signature mismatch for {name}: expected {expected}, got {got}"));
+            return Err(format!(
+                "IDC reducer signature mismatch for {name}: expected {expected}, got {got}"
+            ));
         }
         let checked = reducer.validate_args(&message.args);
         checked.map_err(|error| format!("invalid arguments for reducer {name}: {error}"))?;
@@ -142,7 +146,9 @@ impl Writer {
 }
 
 fn not_stored(error: DatastoreError) -> CallError {
-    CallError::Database(format!("what came of the message cannot be stored: {error}"))
+    CallError::Database(format!(
+        "what came of the message cannot be stored: {error}"
+    ))
 }
 
 fn applied() -> MessageResult {

@@ -83,7 +83,14 @@ fn schedule_row(table: TableId, schedule: &ScheduleSchema) -> Vec<u8> {
 fn outbox_row(table: TableId, outbox: &OutboxDef) -> Vec<u8> {
     let columns = (outbox.target_column, &outbox.arg_columns);
     let hash = outbox.signature_hash.to_hex();
-    (table, &outbox.remote_reducer, columns, &outbox.on_result, hash).to_vec()
+    (
+        table,
+        &outbox.remote_reducer,
+        columns,
+        &outbox.on_result,
+        hash,
+    )
+        .to_vec()
 }
 
 fn index_row(table: TableId, index: &IndexSchema) -> Vec<u8> {
@@ -149,7 +156,10 @@ impl Datastore {
     /// The catalog has something else under their names.
     pub fn list_system_tables(&mut self) -> Result<()> {
         for schema in st::system_tables() {
-            if self.catalog_row(st::ST_TABLE_ID, &schema.id.0.to_vec()).is_none() {
+            if self
+                .catalog_row(st::ST_TABLE_ID, &schema.id.0.to_vec())
+                .is_none()
+            {
                 let allocated = vec![st::SYSTEM_SEQUENCE_FIRST; schema.sequences.len()];
                 self.put_table(&mut TableSchema::clone(&schema), &allocated)?;
             }

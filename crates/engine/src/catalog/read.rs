@@ -2,8 +2,7 @@
 
 use lightcone_schema::{
     ColumnSchema, ConstraintSchema, IndexAlgorithm, IndexSchema, OutboxDef, ScheduleSchema,
-    SequenceSchema,
-    TableAccess, TableKind, TableSchema, ViewSchema,
+    SequenceSchema, TableAccess, TableKind, TableSchema, ViewSchema,
 };
 use lightcone_table::{RangeBounds, RowId};
 use lightcone_types::bsatn::{Decode, Encode, Reader};

@@ -38,9 +38,12 @@ pub(super) async fn receive(
         let _held = body;
         running.handle.receive(message).await
     });
-    let late = "the message was not applied within limits.request-timeout; it may still be [LC0112]";
+    let late =
+        "the message was not applied within limits.request-timeout; it may still be [LC0112]";
     let received = state.in_time(receive, late).await??;
-    received.map(|answer| answered(answer, seq)).map_err(refused)
+    received
+        .map(|answer| answered(answer, seq))
+        .map_err(refused)
 }
 
 fn message(

@@ -86,7 +86,10 @@ mod tests {
         let [a, b] = [1, 2].map(|byte| Identity::from_le_bytes([byte; 32]));
         let token = sign(&a, &b, &keys).expect("signed");
         assert_eq!(sender(&token, &b, &keys.decoding), Ok(a));
-        assert!(sender(&token, &a, &keys.decoding).is_err(), "another target");
+        assert!(
+            sender(&token, &a, &keys.decoding).is_err(),
+            "another target"
+        );
         assert!(sender(&token, &b, &others.decoding).is_err(), "another key");
         let now = now_seconds();
         let with = |issuer: &str, from: i64, until: i64| {

@@ -37,7 +37,9 @@ impl Outbox {
                 return Err("the address of one of outbox.peers is no URL that begins with http:// or https://".into());
             }
             if let Some(twice) = peer.databases.iter().find(|id| !seen.insert(**id)) {
-                return Err(format!("outbox.peers names the database {twice} more than once"));
+                return Err(format!(
+                    "outbox.peers names the database {twice} more than once"
+                ));
             }
         }
         Ok(())

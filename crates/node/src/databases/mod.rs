@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use lightcone_control::{ControlDb, ControlError, DatabaseRecord, HostType};
 use lightcone_database::{
-    Carrier, Commons, DatabaseHandle, DatabaseOptions, Engines, Error as DatabaseError, Holder, HostKind,
-    Limits, Loads, ProgramBytes, ShutdownReason, NO_SCHEDULES_FILE,
+    Carrier, Commons, DatabaseHandle, DatabaseOptions, Engines, Error as DatabaseError, Holder,
+    HostKind, Limits, Loads, ProgramBytes, ShutdownReason, NO_SCHEDULES_FILE,
 };
 use lightcone_storage::DiskReserve;
 use lightcone_types::Identity;

@@ -110,7 +110,12 @@ pub(super) fn put(text: &mut Text, databases: &[Shown]) {
     let message = all.clone();
     let message = message.filter(|of| {
         let messages = &of.metrics.messages;
-        messages.waiting + messages.delivered + messages.failed + messages.retried + messages.received > 0
+        messages.waiting
+            + messages.delivered
+            + messages.failed
+            + messages.retried
+            + messages.received
+            > 0
     });
     families! { text, message;
         Gauge "lightcone_outbox_messages_waiting" db |of| of.metrics.messages.waiting,

@@ -67,9 +67,7 @@ impl<'a> Planner<'a> {
                 (Change::Done, _) | (Change::Rewritten | Change::MayFail, Some(_)) => {}
                 (_, None) => {
                     if table.outbox.is_some() {
-                        self.refuse(Refusal::OutboxSetAside {
-                            table: clip(name),
-                        });
+                        self.refuse(Refusal::OutboxSetAside { table: clip(name) });
                     }
                     self.refuse_by_rows(table);
                     self.set_aside.insert(name, declared);

@@ -11,7 +11,7 @@ use super::refused::Refusal;
 use super::step::Step;
 use crate::def::*;
 use crate::error::clip;
-use crate::table::IndexAlgorithm;
+use crate::table::{IndexAlgorithm, OutboxDef};
 
 impl Planner<'_> {
     pub(super) fn tables(&mut self) {
@@ -300,9 +300,8 @@ impl Planner<'_> {
             }
         };
         let key = |table: &TableDef| table.primary_key.map(|key| column_name(table, key));
-        let target = |table: &TableDef, outbox: &OutboxDef| {
-            Some(column_name(table, outbox.target_column))
-        };
+        let target =
+            |table: &TableDef, outbox: &OutboxDef| Some(column_name(table, outbox.target_column));
         let kept = [
             ("primary key", key(old), key(new)),
             ("target column", target(old, before), target(new, after)),

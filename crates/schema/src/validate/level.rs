@@ -66,7 +66,13 @@ pub(super) fn level(
         &mut procedures,
         sections.schedules,
     );
-    outboxes::outboxes(cx, &typespace, &mut tables, &mut reducers, sections.outboxes);
+    outboxes::outboxes(
+        cx,
+        &typespace,
+        &mut tables,
+        &mut reducers,
+        sections.outboxes,
+    );
     let migration = match has_migration {
         true => migration::take_out(
             cx,

@@ -4,9 +4,10 @@ use lightcone_types::{AlgebraicType, ColId, SpecialProduct, Typespace};
 
 use super::context::Context;
 use super::functions::positions;
-use crate::def::{OutboxDef, ReducerDef, TableDef, Visibility};
+use crate::def::{ReducerDef, TableDef, Visibility};
 use crate::error::{clip, ValidationError};
 use crate::raw::RawOutboxDefV10;
+use crate::table::OutboxDef;
 
 /// Attaches outboxes to their tables, and hides the reducers that hear of results from clients.
 pub(super) fn outboxes(
@@ -66,13 +67,17 @@ fn outbox(
     if table.primary_key == Some(raw.target_column) {
         return Err(wrong("cannot have its target in its primary key"));
     }
-    if target.ty.special_product() != Some(SpecialProduct::Identity) && target.ty != AlgebraicType::U256 {
+    if target.ty.special_product() != Some(SpecialProduct::Identity)
+        && target.ty != AlgebraicType::U256
+    {
         return Err(wrong("must have its target in a column of type Identity"));
     }
     if raw.arg_columns.iter().any(|&id| column(id).is_none()) {
         return Err(wrong("has no column for an argument"));
     }
-    let on_result = raw.on_result_reducer.map(|name| callback(types, table, reducers, &name));
+    let on_result = raw
+        .on_result_reducer
+        .map(|name| callback(types, table, reducers, &name));
     let on_result = on_result.transpose()?;
     let outbox = OutboxDef {
         remote_reducer: raw.remote_reducer,
@@ -107,7 +112,8 @@ fn callback(
     let is_result = |ty: &AlgebraicType| types.resolve(ty).is_ok_and(|ty| ty == result);
     let takes_result = match &reducers[found].params.elements[..] {
         [row, of] => {
-            row.algebraic_type == AlgebraicType::Ref(table.row_type) && is_result(&of.algebraic_type)
+            row.algebraic_type == AlgebraicType::Ref(table.row_type)
+                && is_result(&of.algebraic_type)
         }
         _ => false,
     };

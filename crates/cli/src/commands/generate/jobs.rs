@@ -38,7 +38,13 @@ pub struct Args {
     #[arg(long, value_name = "PACKAGE", value_parser = ["spacetimedb", "lightcone"])]
     client_package: Option<String>,
     /// Rust only: who uses the bindings
-    #[arg(long, value_enum, value_name = "FOR", default_value_t, hide_default_value = true)]
+    #[arg(
+        long,
+        value_enum,
+        value_name = "FOR",
+        default_value_t,
+        hide_default_value = true
+    )]
     bindings: BindingsFor,
     /// Private tables and functions too
     #[arg(long)]
