@@ -19,7 +19,7 @@ use crate::error::{ConnectError, SqlError, UpdateError};
 use crate::evaluate::Source;
 use crate::inbox_capacity::{Closed, InboxCapacity, Place};
 use crate::live_shapes::LiveShapes;
-use crate::messages::{Message, MessageAnswer};
+use crate::messages::{Delivery, Message, MessageAnswer};
 use crate::migration::PlannedMigration;
 use crate::module::Program;
 use crate::options::Limits;
@@ -30,7 +30,6 @@ use crate::replies::Waiter;
 use crate::request::Decoded;
 use crate::rights::Rights;
 use crate::trace::TraceContext;
-use crate::writer::Delivery;
 use lightcone_live::BoundQuery;
 
 /// What the front asks the writer to do, and what other threads of the database tell it.

@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 
 pub use lightcone_engine::{MessageResult, ResultStatus};
 use lightcone_types::{Hash, Identity};
@@ -64,4 +65,20 @@ impl Carried {
 /// Finds the target of a message, and asks it. Ends within a bound on time.
 pub trait Carrier: std::fmt::Debug + Send + Sync {
     fn carry(&self, message: Message) -> Pin<Box<dyn Future<Output = Carried> + Send>>;
+}
+
+/// A message as it was sent first: also when its row changes, further attempts are the same.
+#[derive(Debug)]
+pub(crate) struct Sent {
+    pub id: u64,
+    pub row: Vec<u8>,
+    pub args: Vec<u8>,
+}
+
+/// What has come of an attempt.
+pub(crate) struct Delivery {
+    pub stream: u64,
+    pub seq: u64,
+    pub sent: Arc<Sent>,
+    pub carried: Carried,
 }

@@ -9,6 +9,7 @@ mod lifecycle;
 mod maintenance;
 mod measure;
 mod migration;
+mod outbox_streams;
 mod outboxes;
 mod procedures;
 mod queries;
@@ -36,7 +37,6 @@ use lightcone_types::Timestamp;
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
-pub(crate) use self::outboxes::Delivery;
 pub(crate) use self::state::WriterState;
 use self::state::{Client, QuerySet};
 use crate::error::NotDurable;

@@ -20,6 +20,7 @@ mod making;
 mod migration;
 mod names;
 mod old_names;
+mod outbox_columns;
 mod outbox_tables;
 pub mod record;
 mod recovery;

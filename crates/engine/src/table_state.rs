@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 
 use crate::counters::TableCounters;
 use crate::hidden::is_hidden;
-use crate::outbox_tables::OutboxColumns;
+use crate::outbox_columns::OutboxColumns;
 use crate::schedule::ScheduleColumns;
 use crate::sequence::Sequence;
 

@@ -7,7 +7,7 @@ use lightcone_table::{Altered, RowId, RowLayout};
 use lightcone_types::{IndexId, TableId};
 
 use crate::names::Names;
-use crate::outbox_tables::OutboxColumns;
+use crate::outbox_columns::OutboxColumns;
 use crate::schedule::ScheduleColumns;
 use crate::sequence::Sequence;
 use crate::table_state::{TableSlot, TableState};

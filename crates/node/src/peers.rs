@@ -81,7 +81,8 @@ impl Peers {
                 "application/octet-stream".to_owned(),
             ),
         ];
-        let asked = outbound.ask(&url, &headers, message.args, time_max, ANSWER_BYTES_MAX);
+        let asked =
+            outbound.post_for_answer(&url, &headers, message.args, time_max, ANSWER_BYTES_MAX);
         match asked.await {
             Ok((status, body)) => Carried {
                 answer: answer(status, body),

@@ -178,7 +178,7 @@ impl Outbound {
     }
 
     /// Sends a body to a target that the operator has named, and gives status and body of the answer. Redirects are not followed.
-    pub async fn ask(
+    pub async fn post_for_answer(
         &self,
         url: &Url,
         headers: &[(String, String)],

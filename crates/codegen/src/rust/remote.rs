@@ -154,7 +154,7 @@ fn within(types: &Types, ty: &str) -> String {
     let mut out = String::new();
     let mut word = String::new();
     let mut before = ' ';
-    let mut end = |out: &mut String, word: &mut String, before: char| {
+    let end = |out: &mut String, word: &mut String, before: char| {
         let is_named = before != ':' && types.named(word).is_some();
         out.push_str(if is_named { "$at::" } else { "" });
         out.push_str(word);

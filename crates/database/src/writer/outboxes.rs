@@ -2,7 +2,6 @@
 //!
 //! docs/design/outbox-tables.md has the states and what holds whatever happens.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,17 +9,15 @@ use lightcone_engine::{
     DatastoreError, MessageResult, OutboundMessage, OutboundStream, ResultStatus,
 };
 use lightcone_types::{cut, Encode, Identity};
-use rustc_hash::FxHashMap;
 
 use super::calls::Beside;
+use super::outbox_streams::Sending;
 use super::timers::Timer;
 use super::{Origin, Writer};
 use crate::events::Event;
 use crate::inbox::Input;
-use crate::messages::{Carried, Message, MessageAnswer};
+use crate::messages::{Carried, Delivery, Message, MessageAnswer, Sent};
 
-/// Messages of a database that are carried at a time.
-const UNDER_WAY_MAX: usize = 64;
 /// The pause after the first attempt with a message, which doubles with each further one.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
@@ -28,83 +25,6 @@ const PAUSE_MAX: Duration = Duration::from_secs(30);
 const ARRIVES_WITHIN: Duration = Duration::from_secs(65);
 /// Longer reasons why a message was not taken are cut.
 const REASON_BYTES_MAX: usize = 1 << 10;
-
-/// What the writer knows of streams that have messages. As many as there are such streams.
-#[derive(Default)]
-pub(super) struct Outboxes {
-    streams: FxHashMap<u64, Sending>,
-    due: BTreeSet<(Instant, u64)>,
-    under_way: usize,
-}
-
-/// A stream that has messages.
-struct Sending {
-    /// None: one is under way.
-    due: Option<Instant>,
-    /// The message that was sent last.
-    sent: Option<Arc<Sent>>,
-    /// When that was.
-    last_attempt: Instant,
-    /// When another message than that may have been sent last.
-    other_sent: Instant,
-}
-
-/// A message as it was sent first: also when its row changes, further attempts are the same.
-#[derive(Debug)]
-pub(crate) struct Sent {
-    id: u64,
-    row: Vec<u8>,
-    args: Vec<u8>,
-}
-
-/// What has come of an attempt.
-pub(crate) struct Delivery {
-    stream: u64,
-    seq: u64,
-    sent: Arc<Sent>,
-    carried: Carried,
-}
-
-impl Outboxes {
-    /// Something is to be sent, or to be looked at.
-    fn wake(&mut self, stream: u64, now: Instant, at: Instant) {
-        let sending = self.streams.entry(stream).or_insert(Sending {
-            due: Some(at),
-            sent: None,
-            last_attempt: now,
-            other_sent: now,
-        });
-        if let Some(due) = &mut sending.due {
-            self.due.remove(&(*due, stream));
-            *due = at;
-            self.due.insert((at, stream));
-        }
-    }
-
-    fn pop_due(&mut self, now: Instant) -> Option<u64> {
-        let &(at, stream) = self.due.first()?;
-        if at > now || self.under_way >= UNDER_WAY_MAX {
-            return None;
-        }
-        self.due.pop_first();
-        Some(stream)
-    }
-
-    /// An attempt with a stream has ended, which is tried again at this time.
-    fn end(&mut self, stream: u64, at: Instant) {
-        self.under_way -= 1;
-        if let Some(sending) = self.streams.get_mut(&stream) {
-            sending.due = Some(at);
-            self.due.insert((at, stream));
-        }
-    }
-
-    fn next_due(&self) -> Option<Instant> {
-        // The end of an attempt wakes the writer too.
-        let first = self.due.first().filter(|_| self.under_way < UNDER_WAY_MAX);
-        first.map(|(at, _)| *at)
-    }
-}
 
 impl Writer {
     /// Whatever waits is to be sent: after opening.

@@ -9,7 +9,7 @@ use lightcone_types::{ColId, Identity, TableId};
 use rustc_hash::FxHashMap;
 use tokio::sync::oneshot;
 
-use super::outboxes::Outboxes;
+use super::outbox_streams::Outboxes;
 use super::running_backfill::RunningBackfill;
 use super::schedules::Schedules;
 use super::timers::Timers;
