@@ -3,6 +3,7 @@
 mod alarm;
 mod answers;
 mod backfill;
+mod beside;
 mod calls;
 mod indexes;
 mod lifecycle;

@@ -3,11 +3,12 @@
 use std::ops::Range;
 use std::time::Instant;
 
-use lightcone_engine::{DatastoreError, OutboundMessage, OutboundStream};
+use lightcone_engine::DatastoreError;
 use lightcone_host::{ConsoleLevel, OpenTransaction, ReducerCall, ReducerOutcome};
 use lightcone_types::Timestamp;
 use lightcone_wire::server;
 
+use super::beside::Beside;
 use super::lifecycle::delete_client_rows;
 use super::received::record_applied;
 use super::schedule::{CALLS_PER_ROUND_MAX, ROUND_MAX};
@@ -16,7 +17,6 @@ use crate::calls::{CallError, CallOutcome};
 use crate::events::{CallFailure, CallResult, Event};
 use crate::inbox::HttpCall;
 use crate::inbox_capacity::Place;
-use crate::messages::Message;
 use crate::metrics::{Failure, FunctionKind, QueryKind};
 use crate::module::Function;
 use crate::peer::{ConnectionNumber, SetKey};
@@ -25,18 +25,6 @@ use crate::replies::Waiter;
 use crate::request::{Decoded, OtherRequest, Request};
 use crate::resolve::{find_procedure, find_reducer, resolve, RefusalReason};
 use crate::rights::Rights;
-
-/// What else is in the transaction of a reducer that succeeds.
-#[derive(Clone, Copy)]
-pub(super) enum Beside<'a> {
-    Nothing,
-    /// The caller leaves: his rows go.
-    Leaves,
-    /// The message of another database that it applies.
-    Records(&'a Message),
-    /// The message of this one whose result it has heard of.
-    Retires(&'a OutboundStream, &'a OutboundMessage),
-}
 
 impl Writer {
     pub(super) fn requests(

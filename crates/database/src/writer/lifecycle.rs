@@ -6,7 +6,7 @@ use lightcone_engine::{Datastore, DatastoreError, ST_CLIENT_ID, ST_CONNECTION_CR
 use lightcone_types::{Encode, Identity};
 use rustc_hash::FxHashMap;
 
-use super::calls::Beside;
+use super::beside::Beside;
 use super::state::SetCounts;
 use super::{Client, Origin, Writer};
 use crate::calls::CallError;

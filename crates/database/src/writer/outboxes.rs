@@ -10,7 +10,7 @@ use lightcone_engine::{
 };
 use lightcone_types::{cut, Encode, Identity};
 
-use super::calls::Beside;
+use super::beside::Beside;
 use super::outbox_streams::Sending;
 use super::timers::Timer;
 use super::{Origin, Writer};

@@ -3,7 +3,7 @@
 use lightcone_engine::{Datastore, DatastoreError, MessageResult, ResultStatus};
 use lightcone_types::{cut, ConnectionId};
 
-use super::calls::Beside;
+use super::beside::Beside;
 use super::{Origin, Writer};
 use crate::calls::CallError;
 use crate::events::{CallFailure, Event};
