@@ -7,6 +7,8 @@ pub enum Language {
         package: String,
     },
     Rust,
+    /// For modules that send messages to this one by outbox tables.
+    RustModule,
     Csharp {
         namespace: String,
     },

@@ -25,6 +25,7 @@ pub fn generate(def: &ModuleDef, options: &Options) -> Result<Bindings> {
     let mut files = match &options.language {
         Language::TypeScript { package } => typescript::generate(&module, package, options)?,
         Language::Rust => rust::generate(&module.flattened()?, options)?,
+        Language::RustModule => rust::remote::generate(&module.flattened()?, def)?,
         Language::Csharp { namespace } => {
             csharp::generate(&module.flattened()?, namespace, options)?
         }

@@ -13,6 +13,7 @@ use crate::connection::Connection;
 use crate::error::{ConnectError, Refusal, SqlError};
 use crate::inbox::{HttpCall, Input, NewClient, Stop};
 use crate::live_shapes::LiveShapes;
+use crate::messages::{Message, MessageAnswer};
 use crate::metrics::{DatabaseMetrics, SeriesMax};
 use crate::module::{Module, ProgramBytes};
 use crate::module_log::ModuleLog;
@@ -190,6 +191,19 @@ impl DatabaseHandle {
         result.map_err(|_| shared.gone())?
     }
 
+    /// Applies a message of another database, once, in the order of its stream. Returns when what came of it is durable.
+    ///
+    /// # Errors
+    /// It is not known what comes of it: it is to be sent again.
+    pub async fn receive(&self, message: Message) -> Result<MessageAnswer, CallError> {
+        let shared = &self.shared;
+        let bytes = message.reducer.len() + message.args.len();
+        let permit = shared.inbox.capacity.permit(bytes).await?;
+        let receive = |waiter| Input::Receive(Box::new(message), waiter);
+        let answer = shared.ask(Some(permit), true, receive).await;
+        answer.map_err(|_| shared.gone())?
+    }
+
     /// The arguments of a call, or what is wrong with them.
     async fn args(
         &self,
@@ -329,6 +343,7 @@ impl DatabaseHandle {
             reads: metrics.reads.snapshot(),
             other_transactions: metrics.other_transactions.get(),
             outbound: metrics.outbound.read(),
+            messages: metrics.messages.read(),
             module_log: shared.log.metrics(),
             snapshots: metrics.snapshots.read(),
             replayed: metrics.replayed,

@@ -19,6 +19,7 @@ use crate::error::{ConnectError, SqlError, UpdateError};
 use crate::evaluate::Source;
 use crate::inbox_capacity::{Closed, InboxCapacity, Place};
 use crate::live_shapes::LiveShapes;
+use crate::messages::{Delivery, Message, MessageAnswer};
 use crate::migration::PlannedMigration;
 use crate::module::Program;
 use crate::options::Limits;
@@ -44,6 +45,10 @@ pub(crate) enum Input {
         connection: ConnectionNumber,
     },
     Call(Box<HttpCall>, Waiter<Result<CallOutcome, CallError>>),
+    /// A message of another database.
+    Receive(Box<Message>, Waiter<Result<MessageAnswer, CallError>>),
+    /// An attempt to have a message delivered has ended.
+    Delivered(Box<Delivery>),
     HttpRequest(
         Box<HandlerRequest>,
         Waiter<Result<HandlerAnswer, CallError>>,

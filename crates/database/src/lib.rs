@@ -40,6 +40,7 @@ mod inbox_capacity;
 mod index_build;
 mod live_shapes;
 mod loads;
+mod messages;
 mod metrics;
 mod migration;
 mod migration_function;
@@ -94,9 +95,10 @@ pub use lightcone_storage::{disk, Storage};
 pub use lightcone_wire::Protocol;
 pub use live_shapes::{LiveShape, LiveShapes};
 pub use loads::{LoadError, Loads};
+pub use messages::{Carried, Carrier, Message, MessageAnswer, MessageResult, ResultStatus};
 pub use metrics::{
-    DatabaseMetrics, FunctionKind, FunctionMetrics, Histogram, HistogramSnapshot, ModuleMetrics,
-    OutboundMetrics, QueryKind, Replayed, SnapshotMetrics, TableMetrics, BOUNDS_NS,
+    DatabaseMetrics, FunctionKind, FunctionMetrics, Histogram, HistogramSnapshot, MessageMetrics,
+    ModuleMetrics, OutboundMetrics, QueryKind, Replayed, SnapshotMetrics, TableMetrics, BOUNDS_NS,
 };
 pub use migration::StepReport;
 pub use migration_progress::{

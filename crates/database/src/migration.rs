@@ -182,6 +182,7 @@ pub(crate) fn log_text(step: &Step) -> Option<String> {
             format!("Adding sequence `{sequence}` to table `{table}`")
         }
         Step::AddSchedule { table } => format!("Adding schedule to table `{table}`"),
+        Step::ChangeOutbox { table } => format!("Changing outbox metadata for table `{table}`"),
         Step::AddRowLevelSecurity { sql } => format!("Adding row-level security `{sql}`"),
         Step::ChangePrimaryKey { table } => format!("Changing primary key for table `{table}`"),
         Step::DisconnectAllUsers => "Disconnecting all users".to_owned(),

@@ -221,7 +221,7 @@ fn open_log(options: &DatabaseOptions) -> Result<(LocalLog, Recovery), LogError>
 
 /// While a database that may plan calls is open, nothing says that it plans none.
 fn mark_planned(options: &DatabaseOptions, datastore: &Datastore) -> Result<(), Error> {
-    if !datastore.has_schedule_tables() && !datastore.has_backfill_tables() {
+    if !datastore.plans_calls() && !datastore.has_backfill_tables() {
         // Without the mark, which a full disk may refuse, it is opened at a start for nothing.
         let _ = options.note_no_schedules(true);
         return Ok(());

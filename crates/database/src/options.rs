@@ -22,6 +22,7 @@ use tokio::sync::Semaphore;
 use crate::budget::{ClientBudget, Holder, MemoryBudget};
 use crate::environment::Environment;
 use crate::loads::Loads;
+use crate::messages::Carrier;
 use crate::no_schedules;
 use crate::reads::ReadPool;
 use crate::trace::Tracer;
@@ -92,6 +93,7 @@ pub struct Commons {
     request_shares: Mutex<FxHashMap<Identity, RequestShare>>,
     databases: AtomicU64,
     tracer: OnceLock<Arc<dyn Tracer>>,
+    carrier: OnceLock<Arc<dyn Carrier>>,
 }
 
 impl Commons {
@@ -142,6 +144,7 @@ impl Commons {
             snapshots: Arc::new(Semaphore::new(SNAPSHOTS_AT_ONCE_MAX)),
             databases: AtomicU64::new(0),
             tracer: OnceLock::new(),
+            carrier: OnceLock::new(),
         })
     }
 
@@ -206,6 +209,15 @@ impl Commons {
         self.tracer.get()
     }
 
+    /// Has messages of outbox tables carried from now on. The first one stays.
+    pub fn set_carrier(&self, carrier: Arc<dyn Carrier>) {
+        let _ = self.carrier.set(carrier);
+    }
+
+    pub(crate) fn carrier(&self) -> Option<&Arc<dyn Carrier>> {
+        self.carrier.get()
+    }
+
     /// Bytes that clients have asked for and not yet taken.
     pub fn clients_bytes(&self) -> usize {
         self.memory.used()
@@ -253,6 +265,7 @@ impl DatabaseOptions {
     /// Gives a datastore its limit and its clock. To do before its first transaction that is not replayed.
     pub(crate) fn configure(&self, datastore: &mut Datastore) {
         datastore.set_transaction_bytes_max(self.limits.transaction_bytes_max);
+        datastore.set_outbox_messages_max(self.limits.outbox_messages_max);
         let environment = self.commons.environment.clone();
         datastore.set_clock(Arc::new(move || environment.now()));
     }

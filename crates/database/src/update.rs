@@ -388,7 +388,9 @@ impl DatabaseHandle {
         migration: &MigrationPlan,
     ) -> Result<(), UpdateError> {
         let mut tables = plan.new.tables.iter();
-        if !migration.is_backfill() && tables.all(|table| table.schedule.is_none()) {
+        if !migration.is_backfill()
+            && tables.all(|table| table.schedule.is_none() && table.outbox.is_none())
+        {
             return Ok(());
         }
         let noted = self.shared.options.note_no_schedules(false);

@@ -3,14 +3,18 @@
 mod alarm;
 mod answers;
 mod backfill;
+mod beside;
 mod calls;
 mod indexes;
 mod lifecycle;
 mod maintenance;
 mod measure;
 mod migration;
+mod outbox_streams;
+mod outboxes;
 mod procedures;
 mod queries;
+mod received;
 mod recovery;
 mod rounds;
 mod running_backfill;
@@ -81,6 +85,8 @@ impl Writer {
     pub fn run(mut self) {
         self.load_schedules();
         self.run_schedules();
+        self.load_outboxes();
+        self.run_outboxes();
         self.tend_backfill();
         self.set_alarm();
         let mut inputs = Vec::with_capacity(INPUTS_PER_ROUND_MAX);
@@ -107,6 +113,7 @@ impl Writer {
             let bytes_max = self.shared.options.limits.frozen_bytes_max;
             self.state.frozen.enforce(&self.datastore, bytes_max);
             self.run_schedules();
+            self.run_outboxes();
             self.tend_backfill();
             self.retry_views();
             self.tend_indexes();
@@ -135,6 +142,10 @@ impl Writer {
             Input::Connect(client, waiter) => self.connect_client(client, waiter),
             Input::Disconnect { connection } => self.disconnect_client(connection),
             Input::Call(call, waiter) => self.http_call(*call, waiter),
+            // It is sent again.
+            Input::Receive(_, waiter) if waiter.is_given_up() => {}
+            Input::Receive(message, waiter) => self.receive(&message, waiter),
+            Input::Delivered(delivery) => self.delivered(*delivery),
             Input::HttpRequest(request, waiter) => self.http_handler(*request, waiter),
             // A caller that has gone meanwhile needs no answer.
             Input::Query(_, waiter) if waiter.is_given_up() => {}

@@ -49,6 +49,7 @@ fn def() -> ModuleDef {
         }],
         sequences: Vec::new(),
         schedule: None,
+        outbox: None,
         access: TableAccess::Public,
         is_event: false,
     };

@@ -22,6 +22,8 @@ pub struct CommitOutput {
     pub deltas: DeltaBatch,
     /// What changed in schedule tables, in order.
     pub schedules: Vec<ScheduleChange>,
+    /// Streams of outbox tables that messages came to, or went from.
+    pub outbound: Vec<u64>,
     net: Vec<NetChange>,
     group: Vec<u8>,
 }
@@ -31,6 +33,7 @@ impl CommitOutput {
         self.records.clear();
         self.deltas.clear();
         self.schedules.clear();
+        self.outbound.clear();
     }
 }
 
@@ -57,6 +60,10 @@ impl Datastore {
     /// Its record is too large for the log. It is undone then, and `out` is as before.
     pub fn seal(&mut self, out: &mut CommitOutput) -> Result<bool> {
         assert!(self.transaction.open, "an open transaction is sealed");
+        if self.has_outboxes {
+            let numbered = self.number_outbox_rows(&mut out.outbound);
+            numbered.inspect_err(|_| self.rollback())?;
+        }
         self.save_sequences();
         let start = out.records.len();
         let has_record = match self.has_schema_changes() {
@@ -198,7 +205,11 @@ impl Datastore {
     }
 
     /// The same of some of these tables.
-    fn net_change_of(&self, net: &mut Vec<NetChange>, is_wanted: impl Fn(&TableState) -> bool) {
+    pub(crate) fn net_change_of(
+        &self,
+        net: &mut Vec<NetChange>,
+        is_wanted: impl Fn(&TableState) -> bool,
+    ) {
         let changes = self.transaction.changes.iter();
         let is_there = |change: &&Change| {
             let state = self.tables[change.slot.index()].as_ref();

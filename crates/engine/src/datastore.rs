@@ -30,6 +30,10 @@ pub struct Datastore {
     pub(crate) transaction_bytes_max: usize,
     /// Some table has a schedule, or had one.
     pub(crate) has_schedules: bool,
+    /// The same of outboxes.
+    pub(crate) has_outboxes: bool,
+    /// Messages that may wait in all outbox tables together.
+    pub(crate) outbox_messages_max: u64,
     /// Some table is an event table, or was one.
     pub(crate) has_event_tables: bool,
     pub(crate) clock: Clock,
@@ -66,6 +70,8 @@ impl Datastore {
             transaction: Transaction::default(),
             transaction_bytes_max: TRANSACTION_BYTES_MAX,
             has_schedules: false,
+            has_outboxes: false,
+            outbox_messages_max: u64::MAX,
             has_event_tables: false,
             clock: Arc::new(Timestamp::now),
             noted_reads: None,
@@ -97,6 +103,11 @@ impl Datastore {
         self.clock = clock;
     }
 
+    /// Limits how many messages may wait in all outbox tables together.
+    pub fn set_outbox_messages_max(&mut self, messages_max: u64) {
+        self.outbox_messages_max = messages_max;
+    }
+
     /// What is counted of a table, as of now and from now on.
     pub fn counters(&self, table: TableId) -> Option<Arc<TableCounters>> {
         let state = self.at(self.slot(table).ok()?);
@@ -104,9 +115,9 @@ impl Datastore {
         Some(state.counters.clone())
     }
 
-    /// Whether rows of some table call functions at their times, or did when that table was there.
-    pub fn has_schedule_tables(&self) -> bool {
-        self.has_schedules
+    /// Whether rows of some table call functions at their times, here or in other databases, or did when that table was there.
+    pub fn plans_calls(&self) -> bool {
+        self.has_schedules || self.has_outboxes
     }
 
     /// Registers a table under its ids and names.
@@ -122,6 +133,7 @@ impl Datastore {
         self.insert_names(&schema);
         self.register_indexes(slot, None, &schema);
         self.has_schedules |= state.schedule.is_some();
+        self.has_outboxes |= state.outbox.is_some();
         self.has_event_tables |= schema.is_event;
         self.tables.push(Some(state));
         slot

@@ -39,6 +39,8 @@ pub enum DatastoreError {
     RecordTooLarge { bytes: usize, bytes_max: usize },
     #[error("{0}")]
     TableFull(String),
+    #[error("more than {messages_max} messages of outbox tables would wait: limits.outbox-messages-max; the databases that they are for do not take them as fast as they come [LC0741]")]
+    OutboxFull { messages_max: u64 },
     /// The rows of a view are the database's to write.
     #[error("`{view}` is a view: its rows follow from the tables that it reads, and only the database writes them [LC0330]")]
     View { view: String },
@@ -77,6 +79,7 @@ impl DatastoreError {
             DatastoreError::TransactionTooLarge { .. }
             | DatastoreError::RecordTooLarge { .. }
             | DatastoreError::TableFull(_)
+            | DatastoreError::OutboxFull { .. }
             | DatastoreError::View { .. }
             | DatastoreError::OldTable { .. }
             | DatastoreError::Hidden { .. }

@@ -40,6 +40,10 @@ fn is_of_catalog(table: TableId) -> bool {
         st::ST_CONNECTION_CREDENTIALS_ID,
         st::ST_VAR_ID,
         st::ST_ENV_ID,
+        st::ST_OUTBOUND_STREAM_ID,
+        st::ST_OUTBOUND_MSG_ID,
+        st::ST_INBOUND_STREAM_ID,
+        st::ST_INBOUND_MSG_ID,
     ];
     table.0 <= st::SYSTEM_TABLE_ID_MAX && !others.contains(&table)
 }

@@ -111,6 +111,7 @@ impl Datastore {
         state.table.undo_alter(before.table, rows_changed);
         state.sequences = before.sequences;
         state.schedule = before.schedule;
+        state.outbox = before.outbox;
         state.declared = before.declared;
         state.is_writable = before.is_writable;
         self.register_indexes(slot, Some(&altered), &schema);

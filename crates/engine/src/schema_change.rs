@@ -203,10 +203,12 @@ impl Datastore {
             table: altered,
             sequences: std::mem::replace(&mut state.sequences, sequences),
             schedule: std::mem::replace(&mut state.schedule, new.schedule),
+            outbox: std::mem::replace(&mut state.outbox, new.outbox),
             declared: std::mem::replace(&mut state.declared, new.declared),
             is_writable: std::mem::replace(&mut state.is_writable, new.is_writable),
         };
         self.has_schedules |= self.at(slot).schedule.is_some();
+        self.has_outboxes |= self.at(slot).outbox.is_some();
         self.has_event_tables |= self.at(slot).table.schema.is_event;
         self.register_indexes(slot, Some(before.table.schema()), &schema);
         self.exchange_names(before.table.schema(), &schema);

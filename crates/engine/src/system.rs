@@ -29,6 +29,12 @@ pub const ST_COLUMN_ACCESSOR_ID: TableId = TableId(20);
 /// Variables of the environment, which modules read by `env_get` alone.
 pub const ST_ENV_ID: TableId = TableId(21);
 pub const ST_ENV_INDEX_ID: IndexId = IndexId(30);
+/// Streams and messages of outbox tables, and of those of others (02 §11.5).
+pub const ST_OUTBOUND_STREAM_ID: TableId = TableId(22);
+pub const ST_OUTBOUND_MSG_ID: TableId = TableId(23);
+pub const ST_INBOUND_STREAM_ID: TableId = TableId(24);
+pub const ST_INBOUND_MSG_ID: TableId = TableId(25);
+pub const ST_OUTBOX_ID: TableId = TableId(26);
 
 /// Where the catalog says of sequences, indexes and constraints whose they are. Its schema has no index on that; the datastore holds one.
 pub const SEQUENCES_BY_TABLE: (TableId, ColId) = (ST_SEQUENCE_ID, ColId(2));
@@ -36,9 +42,9 @@ pub const INDEXES_BY_TABLE: (TableId, ColId) = (ST_INDEX_ID, ColId(1));
 pub const CONSTRAINTS_BY_TABLE: (TableId, ColId) = (ST_CONSTRAINT_ID, ColId(2));
 
 /// The last id that belongs to a system table.
-pub const SYSTEM_TABLE_ID_MAX: u32 = 21;
+pub const SYSTEM_TABLE_ID_MAX: u32 = 26;
 /// The last id that belongs to an index of a system table.
-pub const SYSTEM_INDEX_ID_MAX: u32 = 30;
+pub const SYSTEM_INDEX_ID_MAX: u32 = 37;
 /// The first value a system sequence issues (02 §11.4).
 pub const SYSTEM_SEQUENCE_FIRST: i128 = 4096;
 
@@ -46,6 +52,9 @@ pub const SYSTEM_SEQUENCE_FIRST: i128 = 4096;
 pub fn is_restricted(name: &str) -> bool {
     matches!(name, "st_env" | "st_env_key_idx_btree")
 }
+
+const LATE_CONSTRAINT_ID: ConstraintId = ConstraintId(32);
+const LATE_INDEX_ID: IndexId = IndexId(36);
 
 struct Spec {
     name: &'static str,
@@ -142,6 +151,21 @@ fn specs() -> Vec<Spec> {
             None, &[&[0, 1], &[0, 2]], &[&[0, 1], &[0, 2]], None),
         spec("st_env", &[("key", T::String), ("value", T::String)],
             Some(0), &[&[0]], &[&[0]], None),
+        spec("st_outbound_stream", &[("stream_id", T::U64), ("outbox_table_id", T::U32), ("target_identity", T::HASH),
+            ("next_seq", T::U64), ("ack_prefix", T::U64)],
+            Some(0), &[&[0], &[1, 2]], &[&[0], &[1, 2]], Some(8)),
+        spec("st_outbound_msg", &[("stream_id", T::U64), ("msg_id", T::U64), ("seq", T::U64), ("retry_count", T::U32),
+            ("last_transport_error", T::option(T::String)), ("result_status", T::option(T::U8)),
+            ("result_payload", T::option(T::bytes()))],
+            None, &[&[0, 2], &[0, 1]], &[&[0, 2], &[0, 1]], None),
+        spec("st_inbound_stream", &[("sender_identity", T::HASH), ("stream_id", T::U64), ("applied_prefix", T::U64)],
+            None, &[&[0, 1]], &[&[0, 1]], None),
+        spec("st_inbound_msg", &[("sender_identity", T::HASH), ("stream_id", T::U64), ("seq", T::U64),
+            ("result_status", T::U8), ("result_payload", T::bytes())],
+            None, &[&[0, 1, 2]], &[&[0, 1, 2]], None),
+        spec("st_outbox", &[("table_id", T::U32), ("remote_reducer", T::String), ("target_column", T::U16),
+            ("arg_columns", u16_list()), ("on_result_reducer", T::option(T::String)), ("signature_hash", T::String)],
+            Some(0), &[&[0]], &[&[0]], None),
     ]
 }
 
@@ -149,9 +173,21 @@ fn specs() -> Vec<Spec> {
 pub fn system_tables() -> Vec<Arc<TableSchema>> {
     let (mut next_constraint, mut next_index) = (1, 1);
     let build = |(position, spec): (usize, Spec)| {
-        let schema = spec.schema(position as u32 + 1, next_constraint, next_index);
+        let mut schema = spec.schema(position as u32 + 1, next_constraint, next_index);
         next_constraint += schema.constraints.len() as u32;
         next_index += schema.indexes.len() as u32;
+        match schema.id {
+            ST_OUTBOUND_MSG_ID => {
+                // Its second key has the numbers behind those of the next tables.
+                schema.constraints[1].id = LATE_CONSTRAINT_ID;
+                schema.indexes[1].id = LATE_INDEX_ID;
+                (next_constraint, next_index) = (next_constraint - 1, next_index - 1);
+            }
+            ST_INBOUND_MSG_ID => {
+                (next_constraint, next_index) = (next_constraint + 1, next_index + 1);
+            }
+            _ => {}
+        }
         Arc::new(schema)
     };
     specs().into_iter().enumerate().map(build).collect()
@@ -197,8 +233,16 @@ impl Spec {
             indexes: indexes.collect(),
             constraints: constraints.collect(),
             sequences: sequences.collect(),
+            schedule: None,
+            outbox: None,
             access: match self.name {
-                "st_connection_credentials" | "st_env" => TableAccess::Private,
+                "st_connection_credentials"
+                | "st_env"
+                | "st_outbound_stream"
+                | "st_outbound_msg"
+                | "st_inbound_stream"
+                | "st_inbound_msg"
+                | "st_outbox" => TableAccess::Private,
                 _ => TableAccess::Public,
             },
             kind: TableKind::System,
@@ -227,6 +271,20 @@ mod tests {
         let indexes = tables.iter().flat_map(|table| &table.indexes);
         let last_index = indexes.map(|index| index.id.0).max();
         assert_eq!(last_index, Some(SYSTEM_INDEX_ID_MAX));
+        let parts = tables[21..].iter().map(|table| {
+            let constraints = table.constraints.iter().map(|part| part.id.0);
+            let indexes = table.indexes.iter().map(|part| part.id.0);
+            (constraints.collect(), indexes.collect())
+        });
+        let parts: Vec<(Vec<u32>, Vec<u32>)> = parts.collect();
+        let expected = [
+            (vec![27, 28], vec![31, 32]),
+            (vec![29, 32], vec![33, 36]),
+            (vec![30], vec![34]),
+            (vec![31], vec![35]),
+            (vec![33], vec![37]),
+        ];
+        assert_eq!(parts, expected);
         assert_eq!(
             tables.last().map(|table| table.id.0),
             Some(SYSTEM_TABLE_ID_MAX)

@@ -8,6 +8,7 @@ use rustc_hash::FxHashMap;
 
 use crate::counters::TableCounters;
 use crate::hidden::is_hidden;
+use crate::outbox_columns::OutboxColumns;
 use crate::schedule::ScheduleColumns;
 use crate::sequence::Sequence;
 
@@ -23,6 +24,8 @@ pub(crate) struct TableState {
     pub is_read: bool,
     /// Its rows call a function.
     pub schedule: Option<ScheduleColumns>,
+    /// Its rows are messages to other databases.
+    pub outbox: Option<OutboxColumns>,
     /// It holds the rows of a view, and this is how they are declared: without the hash in front.
     pub declared: Option<RowLayout>,
     /// Modules and SQL may change its rows: it holds none of a view, was not set aside, and is none of a backfill.
@@ -42,6 +45,7 @@ impl TableState {
             is_writable: declared.is_none() && !is_hidden(&schema.name),
             declared,
             schedule: ScheduleColumns::of(&schema),
+            outbox: OutboxColumns::of(&schema),
             sequences: sequences_of(&schema, allocated),
             table: Table::new(schema),
             is_saving_sequences: false,

@@ -7,6 +7,7 @@ use lightcone_table::{Altered, RowId, RowLayout};
 use lightcone_types::{IndexId, TableId};
 
 use crate::names::Names;
+use crate::outbox_columns::OutboxColumns;
 use crate::schedule::ScheduleColumns;
 use crate::sequence::Sequence;
 use crate::table_state::{TableSlot, TableState};
@@ -84,6 +85,7 @@ pub(crate) struct StateBefore {
     pub table: Altered,
     pub sequences: Vec<Sequence>,
     pub schedule: Option<ScheduleColumns>,
+    pub outbox: Option<OutboxColumns>,
     pub declared: Option<RowLayout>,
     pub is_writable: bool,
 }

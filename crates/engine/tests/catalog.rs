@@ -31,10 +31,10 @@ fn bootstrapped() -> Datastore {
 fn bootstrap_rows() {
     let datastore = bootstrapped();
     let count = |table| rows(&datastore, TableId(table)).len();
-    let counts: Vec<_> = (1..=21).map(count).collect();
+    let counts: Vec<_> = (1..=26).map(count).collect();
     assert_eq!(
         counts[..5],
-        [21, 76, 7, 30, 26],
+        [26, 102, 8, 37, 33],
         "tables, columns, sequences, indexes, constraints"
     );
     assert!(counts[5..].iter().all(|&count| count == 0), "no other rows");
@@ -84,6 +84,11 @@ fn bootstrap_names_and_ids() {
         "st_index_accessor",
         "st_column_accessor",
         "st_env",
+        "st_outbound_stream",
+        "st_outbound_msg",
+        "st_inbound_stream",
+        "st_inbound_msg",
+        "st_outbox",
     ];
     assert_eq!(names(&datastore, 1, 0), numbered(&tables));
     let constraints = [
@@ -113,6 +118,13 @@ fn bootstrap_names_and_ids() {
         "st_column_accessor_table_name_col_name_key",
         "st_column_accessor_table_name_accessor_name_key",
         "st_env_key_key",
+        "st_outbound_stream_stream_id_key",
+        "st_outbound_stream_outbox_table_id_target_identity_key",
+        "st_outbound_msg_stream_id_seq_key",
+        "st_inbound_stream_sender_identity_stream_id_key",
+        "st_inbound_msg_sender_identity_stream_id_seq_key",
+        "st_outbound_msg_stream_id_msg_id_key",
+        "st_outbox_table_id_key",
     ];
     assert_eq!(names(&datastore, 5, 0), numbered(&constraints));
     let indexes = [
@@ -146,6 +158,13 @@ fn bootstrap_names_and_ids() {
         "st_column_accessor_table_name_col_name_idx_btree",
         "st_column_accessor_table_name_accessor_name_idx_btree",
         "st_env_key_idx_btree",
+        "st_outbound_stream_stream_id_idx_btree",
+        "st_outbound_stream_outbox_table_id_target_identity_idx_btree",
+        "st_outbound_msg_stream_id_seq_idx_btree",
+        "st_inbound_stream_sender_identity_stream_id_idx_btree",
+        "st_inbound_msg_sender_identity_stream_id_seq_idx_btree",
+        "st_outbound_msg_stream_id_msg_id_idx_btree",
+        "st_outbox_table_id_idx_btree",
     ];
     assert_eq!(names(&datastore, 4, 4), numbered(&indexes));
     for row in rows(&datastore, TableId(4)) {
@@ -161,6 +180,7 @@ fn bootstrap_names_and_ids() {
         "st_sequence_sequence_id_seq",
         "st_view_view_id_seq",
         "st_view_arg_id_seq",
+        "st_outbound_stream_stream_id_seq",
     ];
     assert_eq!(names(&datastore, 3, 0), numbered(&sequences));
     for row in rows(&datastore, TableId(3)) {

@@ -153,6 +153,11 @@ section! {
                     it and takes more as its limit is raised, its young generation aside";
                 reached "`memory.grow` fails, an array buffer is refused, or there is no further instance: the call fails, LC0722";
 
+            /// Most messages of outbox tables of a database that wait for their results.
+            outbox_messages_max: u64 = 1_000_000;
+                bounds "messages of all outbox tables of one database that wait for their results; 64 of them are under way at a time";
+                reached "the transaction that inserts more fails: LC0741";
+
             /// Most outbound requests of a database's procedures at a time.
             http_requests_max: usize = 64;
                 bounds "outbound requests of one database at a time";

@@ -262,6 +262,7 @@ mod tests {
             }],
             sequences: Vec::new(),
             schedule: None,
+            outbox: None,
             access: TableAccess::Public,
             is_event: false,
         }];

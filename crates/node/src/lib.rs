@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 pub mod auth;
+mod carrier;
 pub mod collaborators;
 pub mod config;
 mod data_dir;
@@ -25,10 +26,12 @@ mod memory;
 pub mod metrics;
 pub mod network;
 mod node;
+mod peers;
 pub mod permissions;
 mod private_files;
 mod traces;
 
+pub use carrier::carry_messages;
 pub use data_dir::{DataDir, EDITION};
 pub use error::Error;
 pub use keeper::keep_open;

@@ -17,6 +17,7 @@ use crate::databases::{limits, orphans, Databases, ServerWide};
 use crate::error::Error;
 use crate::metrics::{History, ServerCounters};
 use crate::network::Descriptors;
+use crate::peers::Peers;
 use crate::traces::Traces;
 
 /// Everything that a node needs to know before it starts.
@@ -77,6 +78,7 @@ pub struct Node {
     pub descriptors: Descriptors,
     /// Where this node listens.
     pub own_ports: OwnPorts,
+    pub peers: Peers,
     /// All memory that is held on behalf of others is below this account.
     pub process: Arc<Account>,
     /// The last field, so that it goes when all files are closed.
@@ -134,6 +136,7 @@ impl Node {
             history: History::new(&process),
             descriptors,
             own_ports,
+            peers: Peers::open(&config.outbox)?,
             process,
             config,
         })

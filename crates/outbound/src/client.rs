@@ -169,16 +169,44 @@ impl Outbound {
         body: Vec<u8>,
         time_max: Duration,
     ) -> Result<(), OutboundError> {
+        let response = self.post_named(url, headers, body, time_max).await?;
+        let status = response.status();
+        match status.is_success() {
+            true => Ok(()),
+            false => Err(OutboundError::Status { status, hint: "" }),
+        }
+    }
+
+    /// Sends a body to a target that the operator has named, and gives status and body of the answer. Redirects are not followed.
+    pub async fn post_for_answer(
+        &self,
+        url: &Url,
+        headers: &[(String, String)],
+        body: Vec<u8>,
+        time_max: Duration,
+        bytes_max: usize,
+    ) -> Result<(u16, Vec<u8>), OutboundError> {
+        let response = self.post_named(url, headers, body, time_max).await?;
+        let status = response.status().as_u16();
+        // The server's own requests count nowhere.
+        let body = Counted::constant(Vec::new());
+        let body = read_body(response, bytes_max, bytes_max, body).await?;
+        Ok((status, body.into_inner()))
+    }
+
+    async fn post_named(
+        &self,
+        url: &Url,
+        headers: &[(String, String)],
+        body: Vec<u8>,
+        time_max: Duration,
+    ) -> Result<reqwest::Response, OutboundError> {
         let request = self.any.client.post(url.clone());
         let mut request = request.timeout(time_max).body(body);
         for (name, value) in headers {
             request = request.header(name, value);
         }
-        let status = request.send().await.map_err(refusal)?.status();
-        match status.is_success() {
-            true => Ok(()),
-            false => Err(OutboundError::Status { status, hint: "" }),
-        }
+        request.send().await.map_err(refusal)
     }
 
     /// A new share of the requests and look-ups, for one owner.

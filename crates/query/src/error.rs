@@ -137,6 +137,8 @@ pub enum SqlError {
     DmlOnSystemTable(String),
     #[error("Database environment variables can only be changed by publishing")]
     DmlOnEnvironment,
+    #[error("SQL writes to outbox tables are not supported")]
+    DmlOnOutboxTable,
     #[error("`{table}` does not have a field `{field}`")]
     NoSuchField { table: String, field: String },
     #[error("The number of fields ({fields}) in the INSERT does not match the number of columns ({columns}) of the table \"{table}\"")]

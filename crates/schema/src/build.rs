@@ -56,6 +56,7 @@ impl TableDef {
             constraints,
             sequences: sequences.collect(),
             schedule,
+            outbox: self.outbox.clone(),
             access: self.access,
             is_event: self.is_event,
             ..TableSchema::plain(id, self.name.clone(), columns.collect())

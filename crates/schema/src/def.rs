@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use lightcone_types::bsatn::DecodeError;
-use lightcone_types::{AlgebraicType, ColId, ProductType, TypeRef, Typespace};
+use lightcone_types::{AlgebraicType, ColId, Hash, ProductType, TypeRef, Typespace};
 use rustc_hash::FxHashMap;
 
 use crate::args::ArgsLayout;
+use crate::case;
 use crate::environment::EnvironmentVariableDef;
 use crate::raw::{CaseConversionPolicy, HttpMethod, Lifecycle, MethodOrAny, RawVersion};
-use crate::table::{IndexAlgorithm, TableAccess};
+use crate::signature;
+use crate::table::{IndexAlgorithm, OutboxDef, TableAccess};
 
 pub use crate::raw::FunctionVisibility as Visibility;
 
@@ -148,6 +150,7 @@ pub struct TableDef {
     pub constraints: Vec<UniqueConstraintDef>,
     pub sequences: Vec<SequenceDef>,
     pub schedule: Option<ScheduleDef>,
+    pub outbox: Option<OutboxDef>,
     pub access: TableAccess,
     pub is_event: bool,
 }
@@ -221,6 +224,8 @@ pub struct ReducerDef {
     pub lifecycle: Option<Lifecycle>,
     pub visibility: Visibility,
     pub(crate) args: ArgsLayout,
+    /// How the names of parameters become canonical.
+    pub(crate) policy: CaseConversionPolicy,
 }
 
 impl ReducerDef {
@@ -246,7 +251,23 @@ impl ReducerDef {
             lifecycle: None,
             visibility: Visibility::ClientCallable,
             args,
+            policy: CaseConversionPolicy::None,
         }
+    }
+
+    /// What senders of other databases know its parameters by (02 §8.7a). Looks at all types that they use.
+    pub fn signature_hash(&self) -> Hash {
+        let mut params = self.params.clone();
+        if self.policy == CaseConversionPolicy::SnakeCase {
+            for name in params
+                .elements
+                .iter_mut()
+                .filter_map(|param| param.name.as_mut())
+            {
+                *name = case::to_snake(name).into();
+            }
+        }
+        signature::hash(&self.params_typespace, params)
     }
 
     /// Checks that `bytes` begin with arguments for this reducer and says how many bytes they take.

@@ -98,6 +98,11 @@ fn level_v10(level: &ModuleLevel) -> RawModuleDefV10 {
     let schedules = level.tables.iter();
     let schedules = schedules.filter_map(|table| names.schedule(table));
     add(&mut sections, schedules, S::Schedules);
+    let outboxes = level
+        .tables
+        .iter()
+        .filter_map(|table| outbox_v10(level, table));
+    add(&mut sections, outboxes, S::Outboxes);
     let lifecycles = level.reducers.iter();
     let lifecycles = lifecycles.filter_map(|reducer| names.lifecycle(reducer));
     add(&mut sections, lifecycles, S::LifeCycleReducers);
@@ -173,6 +178,23 @@ fn view_primary_key_v10(view: &ViewDef) -> Option<RawViewPrimaryKeyDefV10> {
     Some(RawViewPrimaryKeyDefV10 {
         view_source_name: view.source_name.clone(),
         columns: vec![view.columns[key.index()].name.clone()],
+    })
+}
+
+/// By source names.
+fn outbox_v10(level: &ModuleLevel, table: &TableDef) -> Option<RawOutboxDefV10> {
+    let outbox = table.outbox.as_ref()?;
+    let source = |name: &String| {
+        let reducer = level.reducers.iter().find(|reducer| reducer.name == *name);
+        reducer.map(|reducer| reducer.source_name.clone())
+    };
+    Some(RawOutboxDefV10 {
+        table_name: table.source_name.clone(),
+        remote_reducer: outbox.remote_reducer.clone(),
+        target_column: outbox.target_column,
+        arg_columns: outbox.arg_columns.clone(),
+        on_result_reducer: outbox.on_result.as_ref().and_then(source),
+        signature_hash: outbox.signature_hash,
     })
 }
 

@@ -185,6 +185,13 @@ pub enum ValidationError {
     #[error("function `{function}`, scheduled by table `{table}`, must take exactly one argument: a row of that table")]
     IncorrectScheduledFunctionParams { table: String, function: String },
 
+    #[error("outbox table {name} not found")]
+    OutboxTableNotFound { name: String },
+    #[error("outbox table `{table}` {problem}")]
+    Outbox { table: String, problem: String },
+    #[error("on_result reducer `{name}` must be an unqualified name in the same module; cross-module callbacks are not supported")]
+    OutboxCallbackElsewhere { name: String },
+
     #[error("view `{view}` has invalid return type {ty}; it must be an option, an array or a query of a named row type")]
     InvalidViewReturnType { view: String, ty: String },
     #[error("primary key is declared for view `{view}`, which does not exist")]

@@ -14,6 +14,7 @@ mod name;
 mod plan;
 pub mod raw;
 mod sequence;
+mod signature;
 pub mod table;
 mod validate;
 
@@ -30,6 +31,7 @@ pub use plan::{
 };
 pub use raw::{Lifecycle, RawModuleDef, RawVersion};
 pub use table::{
-    ColumnSchema, ConstraintSchema, IndexAlgorithm, IndexSchema, ScheduleSchema, SequenceSchema,
-    SequentialIds, TableAccess, TableKind, TableSchema, ViewSchema, FIRST_USER_ID, VIEW_HASH_BYTES,
+    ColumnSchema, ConstraintSchema, IndexAlgorithm, IndexSchema, OutboxDef, ScheduleSchema,
+    SequenceSchema, SequentialIds, TableAccess, TableKind, TableSchema, ViewSchema, FIRST_USER_ID,
+    VIEW_HASH_BYTES,
 };

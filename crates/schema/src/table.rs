@@ -1,7 +1,7 @@
 //! Tables as the engine holds them: a definition plus the ids the database gave it (02 §10, §11).
 
 use lightcone_types::{
-    AlgebraicType, ColId, ConstraintId, IndexId, ScheduleId, SequenceId, TableId,
+    AlgebraicType, ColId, ConstraintId, Hash, IndexId, ScheduleId, SequenceId, TableId,
 };
 
 /// The first id of every kind that a user object gets in a fresh database (02 §11.1).
@@ -96,6 +96,7 @@ pub struct TableSchema {
     pub constraints: Vec<ConstraintSchema>,
     pub sequences: Vec<SequenceSchema>,
     pub schedule: Option<ScheduleSchema>,
+    pub outbox: Option<OutboxDef>,
     pub access: TableAccess,
     pub kind: TableKind,
     /// Rows live only inside the inserting transaction (02 §10.2).
@@ -129,6 +130,7 @@ impl TableSchema {
             constraints: Vec::new(),
             sequences: Vec::new(),
             schedule: None,
+            outbox: None,
             access: TableAccess::Public,
             kind: TableKind::User,
             is_event: false,
@@ -223,6 +225,20 @@ pub struct ScheduleSchema {
     /// Canonical, namespaced name of the reducer or procedure.
     pub function_name: String,
     pub at_column: ColId,
+}
+
+/// What makes a table an outbox table: its rows are messages to a reducer of other databases (02 §8.7a).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutboxDef {
+    /// In the target database, with its namespace.
+    pub remote_reducer: String,
+    pub target_column: ColId,
+    /// In the order of the receiver's parameters.
+    pub arg_columns: Vec<ColId>,
+    /// Canonical, namespaced name of the reducer of this module that hears of results.
+    pub on_result: Option<String>,
+    /// Of the receiver's reducer, as the module knows it.
+    pub signature_hash: Hash,
 }
 
 /// Hands out object ids while a table is created. Counts every kind up from [`FIRST_USER_ID`], as a fresh database does.

@@ -67,6 +67,7 @@ impl Server {
         // Reading and writing files.
         let opened = tokio::task::spawn_blocking(move || {
             let node = Arc::new(Node::open(options.node)?);
+            lightcone_node::carry_messages(&node);
             Ok((Arc::new(Postgres::new(node.clone())?), node))
         });
         let opened: Result<_, Error> = opened.await.map_err(|error| lightcone_node::Error::Io {

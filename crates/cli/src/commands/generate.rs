@@ -15,7 +15,7 @@ use crate::paths::nearest;
 use crate::project::Project;
 use job::unsupported_language;
 
-pub use job::{Job, Lang, Source};
+pub use job::{BindingsFor, Job, Lang, Source};
 pub use jobs::{detect_language, jobs_of_target, Args};
 
 /// The namespace of C# bindings if no option says another.
@@ -47,6 +47,7 @@ fn write_bindings(job: &Job, def: &lightcone_schema::ModuleDef) -> Result<()> {
                 None => client_package(&job.out_dir),
             },
         },
+        Lang::Rust if job.bindings == BindingsFor::Module => codegen::Language::RustModule,
         Lang::Rust => codegen::Language::Rust,
         Lang::Csharp => codegen::Language::Csharp {
             namespace: job.namespace.clone().unwrap_or(DEFAULT_NAMESPACE.into()),

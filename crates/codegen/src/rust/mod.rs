@@ -1,6 +1,7 @@
 //! Rust bindings for the crate `spacetimedb-sdk` (07 §8.2): the list of files.
 
 mod items;
+pub(crate) mod remote;
 mod root;
 mod style;
 mod types;

@@ -30,7 +30,12 @@ pub(super) fn rust_type(types: &Types, ty: &AlgebraicType, place: &str) -> Resul
 }
 
 /// A type inside the definition of `owner`: direct recursion is boxed.
-fn part_type(types: &Types, owner: &str, ty: &AlgebraicType, place: &str) -> Result<String> {
+pub(super) fn part_type(
+    types: &Types,
+    owner: &str,
+    ty: &AlgebraicType,
+    place: &str,
+) -> Result<String> {
     let written = rust_type(types, ty, place)?;
     let leads_back = |name: &str| name == owner || types.reaches(name, owner);
     match types.shape(ty, place)? {

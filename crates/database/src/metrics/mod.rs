@@ -5,6 +5,7 @@
 
 mod functions;
 mod histogram;
+mod messages;
 mod module;
 mod outbound;
 mod snapshots;
@@ -18,6 +19,8 @@ use crate::module_log::ModuleLogMetrics;
 pub(crate) use self::functions::{Failure, FunctionCounters};
 pub use self::functions::{FunctionKind, FunctionMetrics};
 pub use self::histogram::{Histogram, HistogramSnapshot, BOUNDS_NS};
+pub(crate) use self::messages::MessageCounters;
+pub use self::messages::MessageMetrics;
 pub(crate) use self::module::{CountedFunction, ModuleCounters, SeriesMax};
 pub use self::module::{ModuleMetrics, TableMetrics};
 pub(crate) use self::outbound::OutboundCounters;
@@ -71,6 +74,7 @@ pub(crate) struct Metrics {
     /// Time on the threads for reads, of the queries that are not answered on the writer.
     pub reads: Histogram,
     pub outbound: OutboundCounters,
+    pub messages: MessageCounters,
     pub snapshots: SnapshotCounters,
     /// What opening the database took.
     pub replayed: Replayed,
@@ -105,6 +109,7 @@ pub struct DatabaseMetrics {
     /// Transactions with a record that no reducer made.
     pub other_transactions: u64,
     pub outbound: OutboundMetrics,
+    pub messages: MessageMetrics,
     pub module_log: ModuleLogMetrics,
     pub snapshots: SnapshotMetrics,
     pub replayed: Replayed,
@@ -132,6 +137,7 @@ impl DatabaseMetrics {
         self.reads.add(&other.reads);
         self.other_transactions += other.other_transactions;
         self.outbound.add(&other.outbound);
+        self.messages.add(&other.messages);
         self.module_log.add(&other.module_log);
         self.snapshots.add(&other.snapshots);
         self.replayed.add(&other.replayed);
@@ -149,6 +155,7 @@ impl DatabaseMetrics {
         }
         self.rounds.longest_ns = 0;
         self.outbound.leave();
+        (self.messages.waiting, self.messages.under_way) = (0, 0);
         self.module_log.file_bytes = 0;
         self.replayed = Replayed::default();
         (self.wasm_memory_bytes, self.procedure_memory_bytes) = (0, 0);

@@ -8,7 +8,9 @@ use lightcone_host::{ConsoleLevel, OpenTransaction, ReducerCall, ReducerOutcome}
 use lightcone_types::Timestamp;
 use lightcone_wire::server;
 
+use super::beside::Beside;
 use super::lifecycle::delete_client_rows;
+use super::received::record_applied;
 use super::schedule::{CALLS_PER_ROUND_MAX, ROUND_MAX};
 use super::{Origin, Writer};
 use crate::calls::{CallError, CallOutcome};
@@ -180,24 +182,24 @@ impl Writer {
         self.end_round_before(reducer);
         let started = self.begin_traced(origin);
         self.datastore.begin();
-        self.run_reducer(reducer, origin, args, started, false)
+        self.run_reducer(reducer, origin, args, started, Beside::Nothing)
     }
 
-    /// Runs a reducer in the open transaction, and commits it or takes it back. If the caller leaves, his rows go with it. Returns what he
-    /// is told, and the changes for fan-out.
+    /// Runs a reducer in the open transaction, and commits it with what is done beside it, or takes it back. Returns what the caller is
+    /// told, and the changes for fan-out.
     pub(super) fn run_reducer(
         &mut self,
         reducer: u32,
         origin: &Origin,
         args: &[u8],
         started: Option<Timestamp>,
-        leaves: bool,
+        beside: Beside<'_>,
     ) -> (CallResult, Range<usize>) {
         let measured = self.measure(reducer);
         let mut outcome = self.execute(reducer, origin, args);
         let mut changes = 0..0;
         if matches!(outcome, ReducerOutcome::Ok) {
-            match self.commit_call(origin, leaves) {
+            match self.commit_call(origin, beside) {
                 Ok(committed) => changes = committed,
                 Err(error) => {
                     let message = error.to_string();
@@ -219,12 +221,16 @@ impl Writer {
     fn commit_call(
         &mut self,
         origin: &Origin,
-        leaves: bool,
+        beside: Beside<'_>,
     ) -> Result<Range<usize>, DatastoreError> {
-        if leaves {
-            let deleted = delete_client_rows(&mut self.datastore, origin.client);
-            deleted.inspect_err(|_| self.datastore.rollback())?;
-        }
+        let datastore = &mut self.datastore;
+        let done = match beside {
+            Beside::Nothing => Ok(()),
+            Beside::Leaves => delete_client_rows(datastore, origin.client),
+            Beside::Records(message) => record_applied(datastore, message),
+            Beside::Retires(stream, message) => datastore.retire_outbound(stream, message),
+        };
+        done.inspect_err(|_| self.datastore.rollback())?;
         Ok(self.commit()?.changes)
     }
 
@@ -303,7 +309,7 @@ impl Writer {
                 return self.answer(waiter, result);
             }
         }
-        if let Err(refused) = self.connect(origin.client, &caller.jwt_payload) {
+        if let Err(refused) = self.connect(origin.client, Some(&caller.jwt_payload)) {
             if self.shared.status.is_read_only() {
                 self.count_refused(rights, &function);
             }

@@ -6,6 +6,7 @@ use lightcone_engine::{Datastore, DatastoreError, ST_CLIENT_ID, ST_CONNECTION_CR
 use lightcone_types::{Encode, Identity};
 use rustc_hash::FxHashMap;
 
+use super::beside::Beside;
 use super::state::SetCounts;
 use super::{Client, Origin, Writer};
 use crate::calls::CallError;
@@ -18,8 +19,12 @@ use crate::replies::Waiter;
 use crate::rights::Rights;
 
 impl Writer {
-    /// One transaction: the client's rows, then the module's connect reducer (05 §11).
-    pub(super) fn connect(&mut self, client: ClientId, jwt_payload: &str) -> Result<(), Refused> {
+    /// One transaction: the client's rows, then the module's connect reducer (05 §11). Other databases have no token.
+    pub(super) fn connect(
+        &mut self,
+        client: ClientId,
+        jwt_payload: Option<&str>,
+    ) -> Result<(), Refused> {
         if let Some(reason) = self.shared.status.read_only() {
             // Reads go on; there is just no row about this client.
             tracing::debug!(%reason, "a client connects to a read-only database");
@@ -34,7 +39,7 @@ impl Writer {
             return committed.map_err(|error| Refused::Rejected(error.to_string()));
         };
         let origin = self.origin(client);
-        match self.run_reducer(reducer as u32, &origin, &[], None, false) {
+        match self.run_reducer(reducer as u32, &origin, &[], None, Beside::Nothing) {
             (Ok(()), ops) => {
                 self.event(Event::Committed { ops });
                 Ok(())
@@ -68,18 +73,22 @@ impl Writer {
     ) -> Result<(CallResult, Range<usize>), Refused> {
         self.end_round_before(reducer);
         let started = self.begin_traced(origin);
-        if let Err(refused) = self.begin_with_client(origin.client, jwt_payload) {
+        if let Err(refused) = self.begin_with_client(origin.client, Some(jwt_payload)) {
             self.traced = None;
             return Err(refused);
         }
-        Ok(self.run_reducer(reducer, origin, args, started, true))
+        Ok(self.run_reducer(reducer, origin, args, started, Beside::Leaves))
     }
 
     /// Begins a transaction with the rows of a client who comes.
     ///
     /// # Errors
     /// He cannot be let in, and there is no transaction.
-    fn begin_with_client(&mut self, client: ClientId, jwt_payload: &str) -> Result<(), Refused> {
+    fn begin_with_client(
+        &mut self,
+        client: ClientId,
+        jwt_payload: Option<&str>,
+    ) -> Result<(), Refused> {
         self.datastore.begin();
         // Equal rows would be one row, which the first of the two to leave would take away from the other.
         let begun = match self.connection_in_use(client) {
@@ -89,15 +98,19 @@ impl Writer {
         begun.inspect_err(|_| self.datastore.rollback())
     }
 
-    fn insert_client_rows(&mut self, client: ClientId, jwt_payload: &str) -> Result<(), Refused> {
-        let mut credentials = client.connection_id.to_vec();
-        jwt_payload.encode(&mut credentials);
+    fn insert_client_rows(
+        &mut self,
+        client: ClientId,
+        jwt_payload: Option<&str>,
+    ) -> Result<(), Refused> {
+        let credentials = jwt_payload.map(|payload| (client.connection_id, payload).to_vec());
         let client = client_row(client);
         let datastore = &mut self.datastore;
         datastore
             .insert(ST_CLIENT_ID, &client, &mut Vec::new())
-            .and_then(|()| {
-                datastore.insert(ST_CONNECTION_CREDENTIALS_ID, &credentials, &mut Vec::new())
+            .and_then(|()| match &credentials {
+                Some(row) => datastore.insert(ST_CONNECTION_CREDENTIALS_ID, row, &mut Vec::new()),
+                None => Ok(()),
             })
             .map_err(|error| Refused::Rejected(format!("the client cannot be registered: {error}")))
     }
@@ -109,7 +122,7 @@ impl Writer {
         waiter: Waiter<Result<(), ConnectError>>,
     ) {
         let (peer, id) = (client.peer, client.id());
-        if let Err(refused) = self.connect(id, &client.request.jwt_payload) {
+        if let Err(refused) = self.connect(id, Some(&client.request.jwt_payload)) {
             return waiter.answer(Err(refused.into()));
         }
         let known = Client {
@@ -163,7 +176,8 @@ impl Writer {
                 return self.datastore.rollback();
             }
             let origin = self.origin(client);
-            let (result, ops) = self.run_reducer(reducer as u32, &origin, &[], None, true);
+            let (result, ops) =
+                self.run_reducer(reducer as u32, &origin, &[], None, Beside::Leaves);
             if result.is_ok() {
                 return self.event(Event::Committed { ops });
             }

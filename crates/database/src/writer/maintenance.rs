@@ -132,7 +132,8 @@ impl Writer {
 
 /// Notes for the next start of the server that nothing is planned, if so. All is durable by now.
 fn mark_planned(shared: &Shared, datastore: &Datastore) {
-    if !datastore.schedules().is_empty() || datastore.has_backfill_tables() {
+    let waits = !datastore.schedules().is_empty() || datastore.outbound_count() > 0;
+    if waits || datastore.has_backfill_tables() {
         return;
     }
     let options = &shared.options;

@@ -532,7 +532,7 @@ impl Writer {
         } = query;
         let client = caller.client(connection_id);
         if turn != QueryTurn::Second {
-            self.connect(client, &caller.jwt_payload)?;
+            self.connect(client, Some(&caller.jwt_payload))?;
         }
         let rights = self.shared.rights_of(&caller.identity, caller.rights);
         let plans = plans.and_then(|plans| {

@@ -9,6 +9,7 @@ use lightcone_types::{ColId, Identity, TableId};
 use rustc_hash::FxHashMap;
 use tokio::sync::oneshot;
 
+use super::outbox_streams::Outboxes;
 use super::running_backfill::RunningBackfill;
 use super::schedules::Schedules;
 use super::timers::Timers;
@@ -116,6 +117,7 @@ pub(crate) struct WriterState {
     /// Rows are migrated one by one.
     pub(super) backfill: Option<Box<RunningBackfill>>,
     pub(super) schedules: Schedules,
+    pub(super) outboxes: Outboxes,
     pub(super) views: Views,
     pub(super) timers: Timers,
     /// There was work since the time began after which the instance rests.

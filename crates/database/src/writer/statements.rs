@@ -30,7 +30,7 @@ impl Writer {
             plan,
         } = write;
         let client = caller.client(*connection_id);
-        self.connect(client, &caller.jwt_payload)?;
+        self.connect(client, Some(&caller.jwt_payload))?;
         let result = self.change_rows(plan, caller.identity);
         self.disconnect(client);
         result

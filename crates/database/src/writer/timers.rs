@@ -12,6 +12,7 @@ pub(super) enum Timer {
     Backfill,
     Procedures,
     Drain,
+    Outboxes,
     Rest,
 }
 

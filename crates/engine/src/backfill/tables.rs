@@ -100,7 +100,7 @@ impl Datastore {
         self.drop_backfill(&mut MigrationWork::new(u64::MAX, &mut may_go_on))?;
         for table in plan.added_tables() {
             let def = table_of(new, table)?;
-            if def.schedule.is_none() && !def.is_event {
+            if def.schedule.is_none() && !def.is_event && def.outbox.is_none() {
                 self.create_table(&hidden(def))?;
             }
         }
@@ -174,7 +174,7 @@ impl Datastore {
     ) -> Result<Vec<BackfillTable>, MigrationError> {
         for table in plan.added_tables() {
             let def = table_of(new, table)?;
-            if def.schedule.is_some() || def.is_event {
+            if def.schedule.is_some() || def.is_event || def.outbox.is_some() {
                 continue;
             }
             let made = self.stored_table(&new_name(table))?;
@@ -371,6 +371,7 @@ fn keyed(name: &str, columns: &[(&str, AlgebraicType)]) -> TableDef {
         }],
         sequences: Vec::new(),
         schedule: None,
+        outbox: None,
         access: TableAccess::Private,
         is_event: false,
     }

@@ -7,8 +7,8 @@ mod views;
 use std::sync::Arc;
 
 use lightcone_schema::{
-    ConstraintSchema, IndexAlgorithm, IndexSchema, ModuleDef, ScheduleSchema, SequenceSchema,
-    SequentialIds, TableDef, TableSchema,
+    ConstraintSchema, IndexAlgorithm, IndexSchema, ModuleDef, OutboxDef, ScheduleSchema,
+    SequenceSchema, SequentialIds, TableDef, TableSchema,
 };
 use lightcone_types::bsatn::{Decode, Encode};
 use lightcone_types::{
@@ -78,6 +78,19 @@ fn table_row(schema: &TableSchema) -> Vec<u8> {
 fn schedule_row(table: TableId, schedule: &ScheduleSchema) -> Vec<u8> {
     let names = (&schedule.function_name, &schedule.name);
     (schedule.id, table, names, schedule.at_column).to_vec()
+}
+
+fn outbox_row(table: TableId, outbox: &OutboxDef) -> Vec<u8> {
+    let columns = (outbox.target_column, &outbox.arg_columns);
+    let hash = outbox.signature_hash.to_hex();
+    (
+        table,
+        &outbox.remote_reducer,
+        columns,
+        &outbox.on_result,
+        hash,
+    )
+        .to_vec()
 }
 
 fn index_row(table: TableId, index: &IndexSchema) -> Vec<u8> {
@@ -246,6 +259,9 @@ impl Datastore {
             let row = schedule_row(table, schedule);
             let id = self.put_with_id(st::ST_SCHEDULED_ID, schedule.id.0, &row)?;
             schedule.id = ScheduleId(id);
+        }
+        if let Some(outbox) = &schema.outbox {
+            self.put(st::ST_OUTBOX_ID, &outbox_row(table, outbox))?;
         }
         if schema.is_event {
             self.put(st::ST_EVENT_TABLE_ID, &table.to_vec())?;

@@ -1,12 +1,12 @@
 //! Tables built again from the rows of the catalog.
 
 use lightcone_schema::{
-    ColumnSchema, ConstraintSchema, IndexAlgorithm, IndexSchema, ScheduleSchema, SequenceSchema,
-    TableAccess, TableKind, TableSchema, ViewSchema,
+    ColumnSchema, ConstraintSchema, IndexAlgorithm, IndexSchema, OutboxDef, ScheduleSchema,
+    SequenceSchema, TableAccess, TableKind, TableSchema, ViewSchema,
 };
 use lightcone_table::{RangeBounds, RowId};
 use lightcone_types::bsatn::{Decode, Encode, Reader};
-use lightcone_types::{AlgebraicType, ColId, DecodeError, SequenceId, TableId};
+use lightcone_types::{AlgebraicType, ColId, DecodeError, Hash, SequenceId, TableId};
 use rustc_hash::FxHashSet;
 
 use super::check::check_schema;
@@ -160,6 +160,7 @@ impl Datastore {
             accessor: self.accessor(st::ST_TABLE_ACCESSOR_ID, &[&name])?,
             indexes: self.read_indexes(id, &constraints)?,
             schedule: self.read_schedule(id)?,
+            outbox: self.read_outbox(id)?,
             name,
             columns,
             primary_key,
@@ -285,6 +286,23 @@ impl Datastore {
             }
         }
         Ok(None)
+    }
+
+    fn read_outbox(&self, id: TableId) -> Result<Option<OutboxDef>, DecodeError> {
+        let Some(row) = self.catalog_row(st::ST_OUTBOX_ID, &id.0.to_vec()) else {
+            return Ok(None);
+        };
+        type Row = (TableId, String, ColId, Vec<ColId>, (Option<String>, String));
+        let (_, remote_reducer, target_column, arg_columns, (on_result, hash)): Row =
+            Decode::from_slice(row)?;
+        let no_hash = |_| DecodeError::Other("the hash of an outbox is none".into());
+        Ok(Some(OutboxDef {
+            remote_reducer,
+            target_column,
+            arg_columns,
+            on_result,
+            signature_hash: Hash::from_hex(&hash).map_err(no_hash)?,
+        }))
     }
 
     fn read_schedule(&self, id: TableId) -> Result<Option<ScheduleSchema>, DecodeError> {

@@ -227,6 +227,7 @@ impl Datastore {
         self.follow(wider.id, work)?;
         work.ticking(|tick| self.copy_rows((old.id, wider.id), &suffix, tick))?;
         self.carry_sequences_over(&old, &wider)?;
+        self.move_outbound_streams(old.id, wider.id)?;
         self.follow(old.id, work)
     }
 
@@ -282,6 +283,7 @@ impl Datastore {
     /// Removes a table with its rows.
     pub(super) fn remove_table_of(&mut self, table: &str, work: &mut MigrationWork<'_>) -> Done {
         let schema = self.stored_table(table)?;
+        self.delete_outbound_streams(schema.id)?;
         self.delete_table_rows(&schema)?;
         self.follow(schema.id, work)
     }

@@ -102,6 +102,7 @@ fn difference(stored: &TableSchema, def: &TableDef) -> Option<&'static str> {
         ),
         ("has other sequences", same(&a.sequences, &b.sequences)),
         ("has another schedule", a.schedule == b.schedule),
+        ("has another outbox", a.outbox == b.outbox),
     ];
     let different = checks.into_iter().find(|(_, is_same)| !is_same);
     different.map(|(text, _)| text)

@@ -106,6 +106,13 @@ impl Datastore {
                     }
                 })
             }
+            Step::ChangeOutbox { table } => {
+                let outbox = schema_of(table_of(new, table)?).outbox;
+                self.change(table, work, |schema| {
+                    schema.outbox = outbox;
+                    Ok(())
+                })
+            }
             Step::AddView { view } => self.add_view(view, new),
             Step::ChangeAccess { table } => {
                 let def = declared(new, table)?;

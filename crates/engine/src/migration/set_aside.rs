@@ -26,6 +26,7 @@ fn renamed(schema: &TableSchema, declared: TableSchema) -> TableSchema {
         primary_key: declared.primary_key,
         access: TableAccess::Private,
         schedule: None,
+        outbox: None,
         is_event: false,
         ..schema.clone()
     };

@@ -125,6 +125,7 @@ impl Datastore {
         if let Some(schedule) = &schema.schedule {
             self.delete_catalog_of(st::ST_SCHEDULED_ID, &schedule.id.0)?;
         }
+        self.delete_catalog_of(st::ST_OUTBOX_ID, &schema.id.0)?;
         self.delete_catalog_of(st::ST_EVENT_TABLE_ID, &schema.id.0)?;
         self.delete_catalog_of(st::ST_TABLE_ACCESSOR_ID, &schema.name)?;
         self.delete_catalog_of(st::ST_TABLE_ID, &schema.id.0)?;

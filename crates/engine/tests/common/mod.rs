@@ -48,6 +48,7 @@ pub fn table(name: &str, columns: &[(&str, T)]) -> Def {
         constraints: Vec::new(),
         sequences: Vec::new(),
         schedule: None,
+        outbox: None,
         access: TableAccess::Public,
         is_event: false,
     })
@@ -131,6 +132,10 @@ impl Def {
             at_column: ColId(at_column),
         });
         self
+    }
+
+    pub fn done(self) -> TableDef {
+        self.0
     }
 
     pub fn event(mut self) -> Def {

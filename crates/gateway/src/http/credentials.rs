@@ -102,6 +102,12 @@ pub(super) async fn layer(
     response
 }
 
+/// The token in the header of a request, unchecked.
+pub(super) fn presented_token(headers: &HeaderMap) -> Result<String, Failure> {
+    let token = presented(headers, &Uri::default(), false)?;
+    token.ok_or_else(missing)
+}
+
 /// A caller with a token, for routes whose methods differ in what they need.
 pub(super) struct WithToken(pub Caller);
 

@@ -16,6 +16,7 @@ mod handlers;
 mod identity;
 mod logs;
 mod mcp;
+mod messages;
 mod migration;
 mod names;
 #[cfg(test)]

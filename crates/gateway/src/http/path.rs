@@ -28,6 +28,9 @@ pub(crate) struct IdentityPath(pub Identity);
 /// The `{function}` segment.
 pub(crate) struct FunctionPath(pub String);
 
+/// The `{reducer}` segment.
+pub(crate) struct ReducerPath(pub String);
+
 /// What follows `/route`, as the routes of a module have it: empty, `/`, or `/` and more (06 §5.16).
 pub(crate) struct RoutePath(pub String);
 
@@ -98,6 +101,14 @@ impl<S: Sync> FromRequestParts<S> for FunctionPath {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
         required(parts, "function").await.map(FunctionPath)
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for ReducerPath {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
+        required(parts, "reducer").await.map(ReducerPath)
     }
 }
 

@@ -11,8 +11,8 @@ use super::access::{self, Class};
 use super::route::{BodyMax, Route, Token};
 use super::{
     body, call, changes, collaborators, cors, credentials, dashboard, database, environment,
-    handlers, identity, logs, mcp, migration, names, owner, pre_publish, publish, reset, sql,
-    status, traced,
+    handlers, identity, logs, mcp, messages, migration, names, owner, pre_publish, publish, reset,
+    sql, status, traced,
 };
 use crate::gateway::Gateway;
 use crate::ws;
@@ -60,6 +60,7 @@ pub const ROUTES: &[Route] = routes! {
     Management PUT    "/v1/database/{database}/names"                    Minted   Rename              List    => names::replace;
     Client     GET    "/v1/database/{database}/identity"                 Minted   Use                 Nothing => database::identity;
     Client     POST   "/v1/database/{database}/call/{function}"          Minted   Use                 Text    => call::call;
+    Management POST   "/v1/database/{database}/call-from-database/{reducer}" Unread None               Message => messages::receive;
     Client     GET    "/v1/database/{database}/schema"                   Minted   Use                 Nothing => database::schema;
     Management GET    "/v1/database/{database}/logs"                     Minted   ViewLogs            Nothing => logs::logs;
     Management GET    "/v1/database/{database}/changes"                  Minted   FollowChanges       Nothing => changes::changes;
@@ -165,6 +166,6 @@ mod tests {
                 "GET /v1/health",
             ]
         );
-        assert_eq!(ROUTES.len(), of_clients.len() + 37, "routes of management");
+        assert_eq!(ROUTES.len(), of_clients.len() + 38, "routes of management");
     }
 }

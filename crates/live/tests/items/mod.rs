@@ -123,6 +123,7 @@ fn items() -> TableDef {
         constraints: Vec::new(),
         sequences: Vec::new(),
         schedule: None,
+        outbox: None,
         access: TableAccess::Public,
         is_event: false,
     }

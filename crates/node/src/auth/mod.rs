@@ -5,6 +5,7 @@ mod issuer;
 mod key_set;
 mod keys;
 mod known_tokens;
+mod message_token;
 mod oidc;
 pub mod proof;
 mod token;
@@ -17,6 +18,7 @@ pub use token::{unverified_issuer, Caller};
 
 use std::sync::Arc;
 
+use jsonwebtoken::DecodingKey;
 use lightcone_types::Identity;
 
 use crate::config::Auth;
@@ -68,6 +70,20 @@ impl Authority {
         lifetime_seconds: i64,
     ) -> Result<Caller, TokenError> {
         self.sign(caller.claims.reissued(lifetime_seconds))
+    }
+
+    /// A token by which this server vouches for a database that sends a message to another one.
+    pub fn message_token(
+        &self,
+        sender: &Identity,
+        target: &Identity,
+    ) -> Result<String, TokenError> {
+        message_token::sign(sender, target, &self.keys)
+    }
+
+    /// The sender of a message to `target` that this server vouches for.
+    pub fn message_sender(&self, token: &str, target: &Identity) -> Result<Identity, TokenError> {
+        message_sender_of(token, target, &self.keys.decoding)
     }
 
     fn sign(&self, claims: Claims) -> Result<Caller, TokenError> {
@@ -122,6 +138,15 @@ fn anonymous_claims() -> Claims {
 pub fn anonymous() -> (Identity, Arc<str>) {
     let claims = anonymous_claims();
     (claims.identity(), claims.to_json().into())
+}
+
+/// The sender of a message to `target` that the owner of a key vouches for.
+pub(crate) fn message_sender_of(
+    token: &str,
+    target: &Identity,
+    key: &DecodingKey,
+) -> Result<Identity, TokenError> {
+    message_token::sender(token, target, key)
 }
 
 /// Has a token ended that is valid until then, in seconds since 1970?

@@ -81,7 +81,7 @@ pub fn unverified_issuer(token: &str) -> Result<String, TokenError> {
     Ok(claims.iss)
 }
 
-fn header_of(token: &str) -> Result<Header, TokenError> {
+pub(super) fn header_of(token: &str) -> Result<Header, TokenError> {
     if token.len() > TOKEN_BYTES_MAX {
         return Err(TokenError::invalid("InvalidToken"));
     }

@@ -2,6 +2,7 @@
 
 mod auth;
 mod edge;
+mod outbox;
 mod publish;
 mod reference;
 mod template;
@@ -23,6 +24,7 @@ pub use edge::{
     TrustedProxies,
 };
 pub use lightcone_limits::{CompressionChoice, Limits, WebSocket};
+pub use outbox::{Outbox, Peer};
 pub use publish::{Publish, PublishAllowed, PUBLISH_ALLOWED_VARIABLE, PUBLISH_OWNERS_VARIABLE};
 pub use reference::{CertificateAuthority, Commitlog, EnginePool, Logs, ModuleHttp, V8HeapPolicy};
 pub use template::default_text;
@@ -51,6 +53,7 @@ pub struct Config {
     pub dashboard: Dashboard,
     pub mcp: Mcp,
     pub tracing: Tracing,
+    pub outbox: Outbox,
     /// Warnings about the file that the log has when the server starts.
     #[serde(skip)]
     pub warnings: Vec<String>,
@@ -82,6 +85,7 @@ impl Config {
         self.metrics.check()?;
         self.auth.check()?;
         self.tracing.check()?;
+        self.outbox.check()?;
         self.module_http.allow_list()?;
         if let Some(key) = self.zero_key() {
             return Err(format!("{key} must be greater than zero"));
@@ -280,6 +284,14 @@ mod tests {
             (
                 "[routes]\ncontent-security-policy = \"a\\nb\"",
                 "cannot be sent",
+            ),
+            (
+                "[outbox]\npeers = [{ address = \"x\", databases = [] }]",
+                "outbox.peers",
+            ),
+            (
+                "[outbox]\npeers = [{ databases = [\"x\"] }]",
+                "64 hexadecimal digits",
             ),
             ("[metrics]\ntoken = \"short\"", "metrics.token"),
             (

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use lightcone_control::{ControlDb, ControlError, DatabaseRecord, HostType};
 use lightcone_database::{
-    Commons, DatabaseHandle, DatabaseOptions, Engines, EnvironmentChange, EnvironmentError,
+    Carrier, Commons, DatabaseHandle, DatabaseOptions, Engines, EnvironmentChange, EnvironmentError,
     Error as DatabaseError, Holder, HostKind, Limits, Loads, ProgramBytes, ShutdownReason,
     NO_SCHEDULES_FILE,
 };
@@ -126,6 +126,11 @@ impl Databases {
             locks: NameLocks::default(),
             update_locks: NameLocks::default(),
         })
+    }
+
+    /// Has messages of outbox tables carried from now on.
+    pub(crate) fn carry_with(&self, carrier: Arc<dyn Carrier>) {
+        self.shared.commons.set_carrier(carrier);
     }
 
     /// Bytes that clients have asked for and not yet taken.
@@ -317,7 +322,7 @@ impl Databases {
         running
     }
 
-    /// The databases that may have scheduled calls, whether or not they are open. Reads the disk.
+    /// The databases that may have scheduled calls, or messages for others, whether or not they are open. Reads the disk.
     pub(crate) fn scheduled(&self) -> Vec<DatabaseRecord> {
         let mut records = self.control.databases();
         records.retain(|record| self.may_be_scheduled(record));

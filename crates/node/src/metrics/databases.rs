@@ -106,6 +106,31 @@ pub(super) fn put(text: &mut Text, databases: &[Shown]) {
         Counter "lightcone_procedure_http_response_bytes_total" db |of| of.metrics.outbound.response_bytes,
             "Bytes of the bodies of their answers.";
     }
+    // Of databases that send messages to others, or get some.
+    let message = all.clone();
+    let message = message.filter(|of| {
+        let messages = &of.metrics.messages;
+        messages.waiting
+            + messages.delivered
+            + messages.failed
+            + messages.retried
+            + messages.received
+            > 0
+    });
+    families! { text, message;
+        Gauge "lightcone_outbox_messages_waiting" db |of| of.metrics.messages.waiting,
+            "Messages of outbox tables without a result, of limits.outbox-messages-max.";
+        Gauge "lightcone_outbox_messages_under_way" db |of| of.metrics.messages.under_way,
+            "Those that are being carried to their targets.";
+        Counter "lightcone_outbox_messages_delivered_total" db |of| of.metrics.messages.delivered,
+            "Messages whose target's reducer succeeded.";
+        Counter "lightcone_outbox_messages_failed_total" db |of| of.metrics.messages.failed,
+            "Messages whose target's reducer failed, or can never be called.";
+        Counter "lightcone_outbox_attempts_failed_total" db |of| of.metrics.messages.retried,
+            "Attempts that are repeated, as no result came.";
+        Counter "lightcone_outbox_messages_received_total" db |of| of.metrics.messages.received,
+            "Messages of other databases that were applied, or never can be.";
+    }
     let samples = databases.iter().flat_map(|of| {
         let causes = DISCONNECT_CAUSES.iter();
         causes.map(move |(cause, read)| (of.identity().and("cause", cause), read(&of.counters)))

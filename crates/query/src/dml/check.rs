@@ -59,6 +59,9 @@ pub(crate) fn plan_write(text: &str, write: Write, names: Names<'_>) -> Result<W
     if table.schedule.is_some() {
         return Err(SqlError::DmlOnScheduledTable);
     }
+    if table.outbox.is_some() {
+        return Err(SqlError::DmlOnOutboxTable);
+    }
     Ok(WritePlan { table, change })
 }
 

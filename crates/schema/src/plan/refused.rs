@@ -94,6 +94,19 @@ pub enum Refusal {
         old: Option<String>,
         new: Option<String>,
     },
+    #[error("{} outbox metadata {} table {table} requires a manual migration [LC0220]",
+        if *is_added { "Adding" } else { "Removing" }, if *is_added { "to" } else { "from" })]
+    Outbox { table: String, is_added: bool },
+    #[error("The rows of outbox table {table} cannot be replaced by a migration function: what waits in it has its place in streams to other databases. \
+             Add an outbox table with another name, and remove this one when it is empty [LC0220]")]
+    OutboxSetAside { table: String },
+    #[error("Changing the {what} of outbox table {table} from {old} to {new} requires a manual migration [LC0220]")]
+    OutboxColumn {
+        what: &'static str,
+        table: String,
+        old: String,
+        new: String,
+    },
 }
 
 /// Two types that differ as a whole are said already.

@@ -66,6 +66,9 @@ impl<'a> Planner<'a> {
             match (change, difference(table, declared)) {
                 (Change::Done, _) | (Change::Rewritten | Change::MayFail, Some(_)) => {}
                 (_, None) => {
+                    if table.outbox.is_some() {
+                        self.refuse(Refusal::OutboxSetAside { table: clip(name) });
+                    }
                     self.refuse_by_rows(table);
                     self.set_aside.insert(name, declared);
                 }

@@ -97,6 +97,8 @@ steps! {
     /// To a table that there was: no row may have a value that the sequence could issue.
     AddSequence { table, sequence } CHANGES,
     AddSchedule { table } KEEPS,
+    /// Other fields of an outbox than its target.
+    ChangeOutbox { table } KEEPS,
     AddView { view } KEEPS,
     /// For every rule of the new definition.
     AddRowLevelSecurity { sql } KEEPS,

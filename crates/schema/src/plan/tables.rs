@@ -11,7 +11,7 @@ use super::refused::Refusal;
 use super::step::Step;
 use crate::def::*;
 use crate::error::clip;
-use crate::table::IndexAlgorithm;
+use crate::table::{IndexAlgorithm, OutboxDef};
 
 impl Planner<'_> {
     pub(super) fn tables(&mut self) {
@@ -63,6 +63,7 @@ impl Planner<'_> {
         self.constraints(old, new);
         self.sequences(old, new);
         self.schedule(old, new);
+        self.outbox(old, new);
     }
 
     /// A table without rows: anything goes.
@@ -282,6 +283,41 @@ impl Planner<'_> {
         }
         if after.is_some() {
             self.step(Step::AddSchedule { table: table() });
+        }
+    }
+
+    /// What waits in an outbox table was inserted for its key and its target.
+    fn outbox(&mut self, old: &TableDef, new: &TableDef) {
+        let table = || new.name.clone();
+        let (before, after) = match (&old.outbox, &new.outbox) {
+            (None, None) => return,
+            (Some(before), Some(after)) => (before, after),
+            (_, after) => {
+                return self.refuse(Refusal::Outbox {
+                    table: table(),
+                    is_added: after.is_some(),
+                });
+            }
+        };
+        let key = |table: &TableDef| table.primary_key.map(|key| column_name(table, key));
+        let target =
+            |table: &TableDef, outbox: &OutboxDef| Some(column_name(table, outbox.target_column));
+        let kept = [
+            ("primary key", key(old), key(new)),
+            ("target column", target(old, before), target(new, after)),
+        ];
+        for (what, old, new) in kept {
+            if old != new {
+                self.refuse(Refusal::OutboxColumn {
+                    what,
+                    table: table(),
+                    old: old.unwrap_or_default(),
+                    new: new.unwrap_or_default(),
+                });
+            }
+        }
+        if before != after {
+            self.step(Step::ChangeOutbox { table: table() });
         }
     }
 }

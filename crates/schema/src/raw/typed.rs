@@ -1,7 +1,7 @@
 //! The raw structures as types, which give them their JSON form.
 
 use lightcone_types::json::{META_ALGEBRAIC_TYPE, META_PRODUCT_TYPE, META_TYPESPACE};
-use lightcone_types::{AlgebraicType, ColId, ProductType, TypeRef, Typespace};
+use lightcone_types::{AlgebraicType, ColId, Hash, ProductType, TypeRef, Typespace};
 
 /// A structure whose BSATN is that of values of a type.
 pub trait Typed {
@@ -26,6 +26,7 @@ typed! {
     i128 => AlgebraicType::I128,
     String => AlgebraicType::String,
     ColId => AlgebraicType::U16,
+    Hash => AlgebraicType::HASH,
     TypeRef => AlgebraicType::U32,
     AlgebraicType => META_ALGEBRAIC_TYPE.into(),
     ProductType => META_PRODUCT_TYPE.into(),

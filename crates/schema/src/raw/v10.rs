@@ -2,7 +2,7 @@
 
 use lightcone_types::bsatn::{Decode, DecodeError, Encode, Reader};
 use lightcone_types::json::META_TYPES;
-use lightcone_types::{AlgebraicType, ColId, ProductType, TypeRef, Typespace};
+use lightcone_types::{AlgebraicType, ColId, Hash, ProductType, TypeRef, Typespace};
 
 use super::codec::{raw_products, raw_sum_codec};
 use super::common::*;
@@ -197,6 +197,8 @@ sections! {
     ; 14 => Submodules;
     /// Since 2.11.
     15 => Environment(Vec<RawEnvironmentDeclarationV10>) environment,
+    /// Since 2.12; modules send it since 2.14.
+    16 => Outboxes(Vec<RawOutboxDefV10>) outboxes,
 }
 
 raw_products! {
@@ -378,6 +380,22 @@ raw_sum_codec!(
     units { 0 => String },
     payloads { 1 => StringLiteral(String), 2 => Union(Vec<String>) }
 );
+
+raw_products! {
+    /// A table whose rows are messages to a reducer of another database (2.12).
+    pub struct RawOutboxDefV10 {
+        /// Source name.
+        pub table_name: String,
+        /// In the target database.
+        pub remote_reducer: String,
+        pub target_column: ColId,
+        /// In the order of the receiver's parameters.
+        pub arg_columns: Vec<ColId>,
+        /// Source name of a reducer of the same module.
+        pub on_result_reducer: Option<String>,
+        pub signature_hash: Hash,
+    }
+}
 
 /// What a view's answer starts with (02 §9.3); used at call time, not inside a definition.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -152,5 +152,12 @@ fn namespaced(prefix: &str, source_prefix: &str, table: &TableDef) -> TableDef {
     if let Some(schedule) = &mut table.schedule {
         schedule.function_name.insert_str(0, prefix);
     }
+    if let Some(on_result) = table
+        .outbox
+        .as_mut()
+        .and_then(|outbox| outbox.on_result.as_mut())
+    {
+        on_result.insert_str(0, prefix);
+    }
     table
 }

@@ -57,6 +57,7 @@ impl Level<'_> {
             params_typespace: self.converted.clone(),
             lifecycle: None,
             visibility: raw.visibility,
+            policy: self.rules.policy(),
         }
     }
 

@@ -8,7 +8,7 @@ use super::functions;
 use super::names::{NameRules, ObjectNames};
 use super::state::Level;
 use super::types::{self, TypeUses};
-use super::{environment, http, migration, views};
+use super::{environment, http, migration, outboxes, views};
 use crate::def::ModuleLevel;
 use crate::error::{clip, ValidationError};
 use crate::name::NAMESPACE_BYTES_MAX;
@@ -61,6 +61,13 @@ pub(super) fn level(cx: &mut Context, sections: Sections, mounted: Option<Mounte
         &mut reducers,
         &mut procedures,
         sections.schedules,
+    );
+    outboxes::outboxes(
+        cx,
+        &typespace,
+        &mut tables,
+        &mut reducers,
+        sections.outboxes,
     );
     let migration = match has_migration {
         true => migration::take_out(

@@ -11,6 +11,7 @@ mod http;
 mod level;
 mod migration;
 mod names;
+mod outboxes;
 mod sections;
 mod state;
 mod tables;

@@ -42,6 +42,11 @@ impl NameRules {
         rules
     }
 
+    /// For the names of columns and parameters.
+    pub fn policy(&self) -> CaseConversionPolicy {
+        self.policy
+    }
+
     pub fn table(&self, source_name: &str) -> String {
         let is_fixed = self.has_migration && migration::old_name(source_name).is_some();
         self.name(is_fixed, &self.tables, source_name)

@@ -59,6 +59,7 @@ impl<'a> Level<'a> {
             constraints,
             sequences,
             schedule: None,
+            outbox: None,
             access: raw.table_access,
             is_event: raw.is_event,
         })

@@ -7,7 +7,7 @@ use serde_json::{json, Value};
 use super::session::{Args, DevTarget, Session};
 use crate::address::{origin, ACCOUNT_SERVER};
 use crate::build;
-use crate::commands::generate::{self, Job, Lang, Source};
+use crate::commands::generate::{self, BindingsFor, Job, Lang, Source};
 use crate::commands::publish::DevConsent;
 use crate::commands::{init, list, Auth, Context};
 use crate::error::{Error, FileResult as _, Result};
@@ -375,6 +375,7 @@ fn dev_target(
         } else if let Some(lang @ (Lang::Typescript | Lang::Rust | Lang::Csharp)) = client_lang {
             bindings.push(Job {
                 lang,
+                bindings: BindingsFor::Client,
                 source: Source::Project {
                     directory: module.clone(),
                     build_options: None,

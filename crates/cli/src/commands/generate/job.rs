@@ -61,10 +61,20 @@ impl Source {
     }
 }
 
+/// Who uses the bindings.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum BindingsFor {
+    #[default]
+    Client,
+    /// Another module, whose outbox tables have messages for this one
+    Module,
+}
+
 /// Bindings to write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job {
     pub lang: Lang,
+    pub bindings: BindingsFor,
     pub source: Source,
     pub out_dir: PathBuf,
     pub include_private: bool,

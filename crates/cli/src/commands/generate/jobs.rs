@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{ArgAction, ValueEnum};
 
-use super::job::{unsupported_language, Job, Lang, Source};
+use super::job::{unsupported_language, BindingsFor, Job, Lang, Source};
 use crate::build::csharp;
 use crate::error::{Error, Result};
 use crate::paths::absolute;
@@ -37,6 +37,15 @@ pub struct Args {
     /// TypeScript: the npm package to import from; what package.json depends on if it is left out
     #[arg(long, value_name = "PACKAGE", value_parser = ["spacetimedb", "lightcone"])]
     client_package: Option<String>,
+    /// Rust only: who uses the bindings
+    #[arg(
+        long,
+        value_enum,
+        value_name = "FOR",
+        default_value_t,
+        hide_default_value = true
+    )]
+    bindings: BindingsFor,
     /// Private tables and functions too
     #[arg(long)]
     include_private: bool,
@@ -181,6 +190,7 @@ fn job(
     let out_dir = args.out_dir.clone().or(entry.out_dir.clone());
     Ok(Job {
         lang,
+        bindings: args.bindings,
         source: source.map_or_else(|| default_source(directory, build_options), Ok)?,
         out_dir: match (out_dir, lang) {
             (Some(directory), _) => directory,
@@ -233,7 +243,8 @@ pub fn detect_language(directory: &Path) -> Option<Lang> {
 }
 
 fn check_languages_options(args: &Args) -> Result<()> {
-    use Lang::{Csharp, Typescript, Unrealcpp};
+    use Lang::{Csharp, Rust, Typescript, Unrealcpp};
+    let for_module = args.bindings == BindingsFor::Module;
     let module_name = args.unreal_module_name.is_some();
     let package = args.client_package.is_some();
     let mut given = [
@@ -242,6 +253,7 @@ fn check_languages_options(args: &Args) -> Result<()> {
         (module_name, "--unreal-module-name", Unrealcpp),
         (args.module_prefix.is_some(), "--module-prefix", Unrealcpp),
         (package, "--client-package", Typescript),
+        (for_module, "--bindings module", Rust),
     ]
     .into_iter();
     let is_other = |wanted: Lang| args.lang.is_some_and(|lang| lang != wanted);

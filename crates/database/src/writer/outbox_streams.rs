@@ -1,0 +1,73 @@
+//! Which streams of outbox tables have something to send, and when.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Instant;
+
+use rustc_hash::FxHashMap;
+
+use crate::messages::Sent;
+
+/// Messages of a database that are carried at a time.
+const UNDER_WAY_MAX: usize = 64;
+
+/// What the writer knows of streams that have messages. As many as there are such streams.
+#[derive(Default)]
+pub(super) struct Outboxes {
+    pub streams: FxHashMap<u64, Sending>,
+    due: BTreeSet<(Instant, u64)>,
+    pub under_way: usize,
+}
+
+/// A stream that has messages.
+pub(super) struct Sending {
+    /// None: one is under way.
+    pub due: Option<Instant>,
+    /// The message that was sent last.
+    pub sent: Option<Arc<Sent>>,
+    /// When that was.
+    pub last_attempt: Instant,
+    /// When another message than that may have been sent last.
+    pub other_sent: Instant,
+}
+
+impl Outboxes {
+    /// Something is to be sent, or to be looked at.
+    pub fn wake(&mut self, stream: u64, now: Instant, at: Instant) {
+        let sending = self.streams.entry(stream).or_insert(Sending {
+            due: Some(at),
+            sent: None,
+            last_attempt: now,
+            other_sent: now,
+        });
+        if let Some(due) = &mut sending.due {
+            self.due.remove(&(*due, stream));
+            *due = at;
+            self.due.insert((at, stream));
+        }
+    }
+
+    pub fn pop_due(&mut self, now: Instant) -> Option<u64> {
+        let &(at, stream) = self.due.first()?;
+        if at > now || self.under_way >= UNDER_WAY_MAX {
+            return None;
+        }
+        self.due.pop_first();
+        Some(stream)
+    }
+
+    /// An attempt with a stream has ended, which is tried again at this time.
+    pub fn end(&mut self, stream: u64, at: Instant) {
+        self.under_way -= 1;
+        if let Some(sending) = self.streams.get_mut(&stream) {
+            sending.due = Some(at);
+            self.due.insert((at, stream));
+        }
+    }
+
+    pub fn next_due(&self) -> Option<Instant> {
+        // The end of an attempt wakes the writer too.
+        let first = self.due.first().filter(|_| self.under_way < UNDER_WAY_MAX);
+        first.map(|(at, _)| *at)
+    }
+}
