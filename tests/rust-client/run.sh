@@ -21,4 +21,4 @@ fi
 [ -f "$LIGHTCONE_MODULES_WASM_DIR/transfer.wasm" ] || "$root/scripts/modules.sh"
 
 cd "$here"
-CARGO_TARGET_DIR=${LIGHTCONE_RUST_CLIENT_TARGET_DIR:-$cache/rust-client-target} exec cargo test --quiet "$@"
+CARGO_TARGET_DIR=${LIGHTCONE_RUST_CLIENT_TARGET_DIR:-$cache/rust-client-target} exec cargo test --quiet --ignore-rust-version "$@"

@@ -14,12 +14,24 @@ use crate::outgoing::{MessageBatch, ReadTicket};
 use crate::reads::{Slice, Work};
 use lightcone_live::BoundQuery;
 
-/// Which message the rows are for.
+/// Which message, or part of one, the rows are for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Reply {
-    Subscribed { request_id: u32, query_set_id: u32 },
-    Unsubscribed { request_id: u32, query_set_id: u32 },
-    OneOff { request_id: u32 },
+    Subscribed {
+        request_id: u32,
+        query_set_id: u32,
+    },
+    /// A result behind the [head](Answering::of_batch) of the answer to a batch.
+    SetOfBatch {
+        query_set_id: u32,
+    },
+    Unsubscribed {
+        request_id: u32,
+        query_set_id: u32,
+    },
+    OneOff {
+        request_id: u32,
+    },
 }
 
 impl Reply {
@@ -30,6 +42,7 @@ impl Reply {
                 request_id,
                 query_set_id,
             } => server::subscribe_applied(out, request_id, query_set_id, entries),
+            Reply::SetOfBatch { query_set_id } => server::set_applied(out, query_set_id, entries),
             Reply::Unsubscribed {
                 request_id,
                 query_set_id,
@@ -43,8 +56,7 @@ impl Reply {
         matches!(self, Reply::OneOff { .. })
     }
 
-    pub fn error(self, error: &str) -> Vec<u8> {
-        let mut out = Vec::new();
+    pub fn error(self, out: &mut Vec<u8>, error: &str) {
         match self {
             Reply::Subscribed {
                 request_id,
@@ -53,12 +65,10 @@ impl Reply {
             | Reply::Unsubscribed {
                 request_id,
                 query_set_id,
-            } => server::subscription_error(&mut out, Some(request_id), query_set_id, error),
-            Reply::OneOff { request_id } => {
-                server::one_off_query_err(&mut out, request_id, error);
-            }
+            } => server::subscription_error(out, Some(request_id), query_set_id, error),
+            Reply::SetOfBatch { query_set_id } => server::set_error(out, query_set_id, error),
+            Reply::OneOff { request_id } => server::one_off_query_err(out, request_id, error),
         }
-        out
     }
 }
 
@@ -70,7 +80,7 @@ fn table_name(asked: &BoundQuery) -> &str {
         .name
 }
 
-/// Bytes in front of the entries of any of these messages, at most.
+/// Bytes in front of the entries of any part, or of an error, at most.
 const HEAD_BYTES: usize = 32;
 
 /// A place in several sources.
@@ -80,66 +90,73 @@ struct Place {
     cursor: Cursor,
 }
 
-/// An answer under construction.
-pub(crate) struct Answering {
-    sources: Vec<(BoundQuery, Source)>,
+/// What is to be done if there are no rows but an error, and the writer cannot see it itself.
+pub(crate) type Failed = Box<dyn FnOnce() + Send>;
+
+/// The rows for one request, or for one query set of a batch, or why there are none.
+pub(crate) struct Part {
     reply: Reply,
+    found: Result<Vec<(BoundQuery, Source)>, String>,
+    failed: Option<Failed>,
     place: Place,
     /// One for each source that has been walked, or is.
     sizes: Vec<RowListSize>,
     bytes: usize,
-    writing: Option<Writing>,
+    is_begun: bool,
 }
 
-struct Writing {
-    message: Vec<u8>,
-    charge: Charge,
-    list: Option<SizedRowList>,
-}
-
-impl Writing {
-    fn done(self) -> MessageBatch {
-        MessageBatch {
-            charge: self.charge,
-            ..MessageBatch::of(self.message)
-        }
-    }
-}
-
-impl Answering {
-    pub fn new(sources: Vec<(BoundQuery, Source)>, reply: Reply) -> Answering {
-        let sources: Vec<_> = sources
-            .into_iter()
-            .filter(|(_, source)| reply.keeps_empty() || !source.table_is_empty())
-            .collect();
-        let names = sources.iter().map(|(asked, _)| 4 + table_name(asked).len());
-        Answering {
-            bytes: HEAD_BYTES + names.sum::<usize>(),
-            sizes: Vec::with_capacity(sources.len()),
-            sources,
+impl Part {
+    pub fn new(
+        reply: Reply,
+        found: Result<Vec<(BoundQuery, Source)>, String>,
+        failed: Option<Failed>,
+    ) -> Part {
+        let mut part = Part {
             reply,
+            found: Ok(Vec::new()),
+            failed,
             place: Place::default(),
-            writing: None,
+            sizes: Vec::new(),
+            bytes: HEAD_BYTES,
+            is_begun: false,
+        };
+        match found {
+            Ok(mut sources) => {
+                sources.retain(|(_, source)| reply.keeps_empty() || !source.table_is_empty());
+                let names = sources.iter().map(|(asked, _)| 4 + table_name(asked).len());
+                part.bytes += names.sum::<usize>();
+                part.found = Ok(sources);
+            }
+            Err(error) => part.refuse(error),
+        }
+        part
+    }
+
+    /// There are no rows for this reason.
+    fn refuse(&mut self, error: String) {
+        self.bytes = HEAD_BYTES + error.len();
+        self.found = Err(error);
+        if let Some(failed) = self.failed.take() {
+            failed();
         }
     }
 
-    pub fn is_deferred(&self) -> bool {
-        self.sources.iter().any(|(_, source)| source.is_deferred())
+    /// Rather than an error, as far as is known.
+    pub fn has_rows(&self) -> bool {
+        self.found.is_ok()
     }
 
-    /// The whole message at once, for what was found on the writer and is small. Its memory is reserved as for any other.
-    pub fn finish(mut self, budget: &Arc<ClientBudget>) -> Result<MessageBatch, ReadError> {
-        while self.measure(budget)? {}
-        let charge = budget.reserve(self.bytes)?;
-        let mut writing = self.begin(charge);
-        while self.write(&mut writing)? {}
-        Ok(writing.done())
+    fn is_deferred(&self) -> bool {
+        let mut sources = self.found.iter().flatten();
+        sources.any(|(_, source)| source.is_deferred())
     }
 
-    /// Counts the next page. False if there is none.
-    fn measure(&mut self, budget: &ClientBudget) -> Result<bool, ReadError> {
+    /// Counts the next page, behind so many bytes of other parts. False if there is none.
+    fn measure(&mut self, budget: &ClientBudget, before: usize) -> Result<bool, ReadError> {
         let Place { source, mut cursor } = self.place;
-        let Some((asked, rows)) = self.sources.get(source) else {
+        let sources = self.found.as_ref().map_or(&[][..], Vec::as_slice);
+        let Some((asked, rows)) = sources.get(source) else {
+            budget.check_message(before.saturating_add(self.bytes))?;
             return Ok(false);
         };
         if cursor.is_at_start() {
@@ -165,7 +182,7 @@ impl Answering {
             None => rows.step(asked, &mut cursor, |row| size.add(row.len() - hidden))?,
         };
         let so_far = self.bytes.saturating_add(size.encoded_bytes());
-        budget.check_message(so_far)?;
+        budget.check_message(before.saturating_add(so_far))?;
         if !has_more {
             self.bytes = so_far;
         }
@@ -176,7 +193,9 @@ impl Answering {
     /// Evaluates a little of the next source that is still to be evaluated before its size can be counted. False if there is
     /// none.
     fn find_more(&mut self, budget: &Arc<ClientBudget>) -> Result<bool, ReadError> {
-        let Some((_, source)) = self.sources.get_mut(self.place.source) else {
+        let sources = self.found.as_mut().ok();
+        let Some((_, source)) = sources.and_then(|sources| sources.get_mut(self.place.source))
+        else {
             return Ok(false);
         };
         source.find_more(budget)
@@ -193,25 +212,24 @@ impl Answering {
         };
     }
 
-    /// Starts to write, with the memory for all of it.
-    fn begin(&mut self, charge: Charge) -> Writing {
-        let mut message = Vec::with_capacity(self.bytes);
-        self.reply.begin(&mut message, self.sources.len() as u32);
-        self.place = Place::default();
-        Writing {
-            message,
-            charge,
-            list: None,
-        }
-    }
-
     /// Writes the next page. False if there is none.
     fn write(&mut self, writing: &mut Writing) -> Result<bool, ReadError> {
+        let message = &mut writing.message;
+        let sources = match &self.found {
+            Ok(sources) => sources,
+            Err(error) => {
+                self.reply.error(message, error);
+                return Ok(false);
+            }
+        };
+        if !std::mem::replace(&mut self.is_begun, true) {
+            self.reply.begin(message, sources.len() as u32);
+            self.place = Place::default();
+        }
         let Place { source, mut cursor } = self.place;
-        let Some((asked, rows)) = self.sources.get(source) else {
+        let Some((asked, rows)) = sources.get(source) else {
             return Ok(false);
         };
-        let message = &mut writing.message;
         let list = match &mut writing.list {
             Some(list) => list,
             list => {
@@ -232,6 +250,140 @@ impl Answering {
             writing.list = None;
         }
         self.go_on(source, cursor, has_more);
+        Ok(true)
+    }
+}
+
+/// An answer under construction: one message, of one part or of several.
+pub(crate) struct Answering {
+    head: Vec<u8>,
+    parts: Vec<Part>,
+    /// The part that is measured, or written.
+    at: usize,
+    /// Of the head and what was measured.
+    bytes: usize,
+    writing: Option<Writing>,
+}
+
+struct Writing {
+    message: Vec<u8>,
+    charge: Charge,
+    list: Option<SizedRowList>,
+}
+
+impl Writing {
+    fn done(self) -> MessageBatch {
+        MessageBatch {
+            charge: self.charge,
+            ..MessageBatch::of(self.message)
+        }
+    }
+}
+
+impl Answering {
+    /// One message of one part.
+    pub fn new(parts: Vec<Part>) -> Answering {
+        debug_assert_eq!(parts.len(), 1);
+        Answering::with_head(Vec::new(), parts)
+    }
+
+    /// The answer to a batch of query sets, in the order of the parts.
+    pub fn of_batch(request_id: u32, parts: Vec<Part>) -> Answering {
+        let mut head = Vec::new();
+        server::subscribe_batch_applied(&mut head, request_id, parts.len() as u32);
+        Answering::with_head(head, parts)
+    }
+
+    fn with_head(head: Vec<u8>, parts: Vec<Part>) -> Answering {
+        Answering {
+            bytes: head.len(),
+            head,
+            parts,
+            at: 0,
+            writing: None,
+        }
+    }
+
+    pub fn is_deferred(&self) -> bool {
+        self.parts.iter().any(Part::is_deferred)
+    }
+
+    /// For each part, whether it has rows and no error so far.
+    pub fn has_rows(&self) -> Vec<bool> {
+        self.parts.iter().map(Part::has_rows).collect()
+    }
+
+    /// The whole message at once, for what was found on the writer and is small. Its memory is reserved as for any other.
+    pub fn finish(&mut self, budget: &Arc<ClientBudget>) -> Result<MessageBatch, ReadError> {
+        while self.measure(budget)? {}
+        let charge = budget.reserve(self.bytes)?;
+        let mut writing = self.begin(charge);
+        while self.write(&mut writing)? {}
+        Ok(writing.done())
+    }
+
+    /// The message if there are no rows at all: all parts say why.
+    pub fn refuse(&mut self, error: &str) -> Vec<u8> {
+        let mut message = std::mem::take(&mut self.head);
+        for part in &mut self.parts {
+            part.refuse(error.to_owned());
+            part.reply.error(&mut message, error);
+        }
+        message
+    }
+
+    /// Does something to the part under way, which is over when that is false. What is wrong with its query is its own.
+    fn part_step(
+        &mut self,
+        step: impl FnOnce(&mut Part, usize) -> Result<bool, ReadError>,
+    ) -> Result<Option<bool>, ReadError> {
+        let Some(part) = self.parts.get_mut(self.at) else {
+            return Ok(None);
+        };
+        match step(part, self.bytes) {
+            Err(ReadError::Query(refusal)) => {
+                part.refuse(refusal.0);
+                Ok(Some(true))
+            }
+            stepped => stepped.map(Some),
+        }
+    }
+
+    /// Counts the next page. False if there is none.
+    fn measure(&mut self, budget: &ClientBudget) -> Result<bool, ReadError> {
+        let measured = self.part_step(|part, before| part.measure(budget, before))?;
+        if measured == Some(false) {
+            self.bytes += self.parts[self.at].bytes;
+            self.at += 1;
+        }
+        Ok(measured.is_some())
+    }
+
+    fn find_more(&mut self, budget: &Arc<ClientBudget>) -> Result<bool, ReadError> {
+        let found = self.part_step(|part, _| part.find_more(budget))?;
+        Ok(found == Some(true))
+    }
+
+    /// Starts to write, with the memory for all of it.
+    fn begin(&mut self, charge: Charge) -> Writing {
+        let mut message = Vec::with_capacity(self.bytes);
+        message.extend_from_slice(&self.head);
+        self.at = 0;
+        Writing {
+            message,
+            charge,
+            list: None,
+        }
+    }
+
+    /// Writes the next page. False if there is none.
+    fn write(&mut self, writing: &mut Writing) -> Result<bool, ReadError> {
+        let Some(part) = self.parts.get_mut(self.at) else {
+            return Ok(false);
+        };
+        if !part.write(writing)? {
+            self.at += 1;
+        }
         Ok(true)
     }
 
@@ -268,8 +420,6 @@ impl Answering {
 pub(crate) struct DeferredAnswer {
     pub answering: Answering,
     pub ticket: Option<ReadTicket>,
-    /// What is to be done if there is no answer but an error.
-    pub failed: Option<Box<dyn FnOnce() + Send>>,
 }
 
 impl Work for DeferredAnswer {
@@ -286,10 +436,9 @@ impl Work for DeferredAnswer {
 
     fn reply(&mut self, made: Result<MessageBatch, ReadError>) -> Option<MessageBatch> {
         let mut batch = made.unwrap_or_else(|error| {
-            if let Some(failed) = self.failed.take() {
-                failed();
-            }
-            MessageBatch::of(self.answering.reply.error(&error.to_string()))
+            // The memory of what was written so far is given back first.
+            self.answering.writing = None;
+            MessageBatch::of(self.answering.refuse(&error.to_string()))
         });
         let ticket = self.ticket.take();
         batch.ticket = ticket.map(|ticket| Box::new(ticket.evaluated()));
@@ -318,7 +467,8 @@ mod tests {
             limit: Default::default(),
         };
         let plan = BoundQuery::Table(Arc::new(items.plan("id = 1")));
-        Answering::new(vec![(plan, source)], Reply::OneOff { request_id: 1 })
+        let reply = Reply::OneOff { request_id: 1 };
+        Answering::new(vec![Part::new(reply, Ok(vec![(plan, source)]), None)])
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Compiling the queries of connections: short ones where they arrive, long ones on the threads for reads.
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::error::Error;
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use lightcone_query::{
     compile_aggregate, compile_subscription, expand_subscribe_all, read_subscribe_text, Query,
     SqlError, SubscribeText,
 };
-use lightcone_wire::{ClientMessage, ClientPayload};
+use lightcone_wire::{ClientMessage, ClientPayload, SubscribeSet};
 
 use crate::budget::{Charge, ClientBudget};
 use crate::catalog::CatalogView;
@@ -19,7 +19,7 @@ use crate::module::Module;
 use crate::outgoing::ReadTicket;
 use crate::peer::Peer;
 use crate::reads::{Slice, Work};
-use crate::request::{CompiledSet, OtherRequest, Request};
+use crate::request::{CompiledSet, OtherRequest, Request, RequestedSet};
 use lightcone_live::BoundQuery;
 use lightcone_live::LiveQuery;
 
@@ -27,6 +27,8 @@ use lightcone_live::LiveQuery;
 const QUERY_BYTES: usize = 1024;
 /// So many times as many texts as a set may hold queries are looked at: texts that repeat are one query.
 const TEXTS_FACTOR: usize = 4;
+/// So many times as many sets as a connection may hold may be in a batch: each is answered.
+const BATCH_FACTOR: usize = 4;
 
 /// A query that is run once.
 pub(crate) fn compile_one(module: &Module, peer: &Peer, text: &str) -> Result<BoundQuery, Refusal> {
@@ -39,6 +41,17 @@ pub(crate) fn check_texts(peer: &Peer, texts: usize) -> Result<(), Refusal> {
     match texts > peer.queries_per_set_max.saturating_mul(TEXTS_FACTOR) {
         true => Err(too_many_queries(peer)),
         false => Ok(()),
+    }
+}
+
+/// Refuses a batch that is too long to be answered set by set: the connection ends.
+pub(crate) fn check_sets(peer: &Peer, message: &ClientMessage<'_>) -> Result<(), Refusal> {
+    let sets_max = peer.query_sets_max.saturating_mul(BATCH_FACTOR);
+    match message {
+        ClientMessage::SubscribeBatch { sets, .. } if sets.len() > sets_max => Err(Refusal(
+            format!("a SubscribeBatch holds at most {sets_max} query sets [LC0704]"),
+        )),
+        _ => Ok(()),
     }
 }
 
@@ -174,18 +187,57 @@ pub(crate) struct CompileJob {
     module: Arc<Module>,
     /// One message.
     message: Bytes,
-    /// What the message was found to be, if it is a set.
-    set: Option<SetMessage>,
+    /// What the message was found to be, if it asks for sets.
+    asked: Option<AskedSets>,
+    /// Of the set under way.
     compiler: SetCompiler,
     ticket: Option<ReadTicket>,
 }
 
-/// A Subscribe message: decoded once, however many slices its texts take.
-struct SetMessage {
+/// A message that asks for query sets: decoded once, however many slices its texts take.
+struct AskedSets {
     request_id: u32,
-    query_set_id: u32,
+    is_batch: bool,
+    /// The first one is under way.
+    waiting: VecDeque<SetTexts>,
+    done: Vec<RequestedSet>,
+}
+
+struct SetTexts {
+    id: u32,
     /// Where in the message the texts are that are still to be compiled.
-    texts: std::vec::IntoIter<Range<usize>>,
+    texts: Result<std::vec::IntoIter<Range<usize>>, Refusal>,
+}
+
+impl AskedSets {
+    fn new(
+        (request_id, is_batch): (u32, bool),
+        sets: Vec<SubscribeSet<'_>>,
+        message: &[u8],
+        peer: &Peer,
+    ) -> AskedSets {
+        let base = message.as_ptr() as usize;
+        let place = |text: &&str| {
+            let start = text.as_ptr() as usize - base;
+            start..start + text.len()
+        };
+        let waiting = sets.iter().map(|set| {
+            let texts = check_texts(peer, set.query_strings.len());
+            SetTexts {
+                id: set.query_set_id,
+                texts: texts.map(|()| {
+                    let places: Vec<_> = set.query_strings.iter().map(place).collect();
+                    places.into_iter()
+                }),
+            }
+        });
+        AskedSets {
+            request_id,
+            is_batch,
+            waiting: waiting.collect(),
+            done: Vec::with_capacity(sets.len()),
+        }
+    }
 }
 
 impl CompileJob {
@@ -199,7 +251,7 @@ impl CompileJob {
         CompileJob {
             module,
             message,
-            set: None,
+            asked: None,
             compiler: SetCompiler::new(peer, budget),
             ticket: Some(ticket),
         }
@@ -207,12 +259,12 @@ impl CompileJob {
 
     /// The request, or None if there is more to do.
     fn compile(&mut self, slice: &Slice<'_>) -> Option<Request> {
-        if self.set.is_some() {
-            return self.compile_set(slice);
+        if self.asked.is_some() {
+            return self.compile_sets(slice);
         }
         let peer = self.compiler.peer;
         let message = ClientPayload::new(peer.protocol, &self.message).next()?;
-        match message.ok()? {
+        let (request, sets) = match message.ok()? {
             ClientMessage::OneOffQuery {
                 request_id,
                 query_string,
@@ -222,55 +274,82 @@ impl CompileJob {
                     plan: compile_one(&self.module, &peer, query_string),
                     ticket: self.ticket.take()?,
                 };
-                Some(request.into())
+                return Some(request.into());
             }
             ClientMessage::Subscribe {
                 request_id,
                 query_set_id,
                 query_strings,
             } => {
-                let base = self.message.as_ptr() as usize;
-                let place = |text: &&str| {
-                    let start = text.as_ptr() as usize - base;
-                    start..start + text.len()
-                };
-                let texts: Vec<_> = query_strings.iter().map(place).collect();
-                self.set = Some(SetMessage {
-                    request_id,
+                let set = SubscribeSet {
                     query_set_id,
-                    texts: texts.into_iter(),
-                });
-                self.compile_set(slice)
+                    query_strings,
+                };
+                ((request_id, false), vec![set])
             }
-            _ => None,
-        }
+            ClientMessage::SubscribeBatch { request_id, sets } => ((request_id, true), sets),
+            _ => return None,
+        };
+        let asked = AskedSets::new(request, sets, &self.message, &peer);
+        self.asked = Some(asked);
+        self.compile_sets(slice)
     }
 
-    fn compile_set(&mut self, slice: &Slice<'_>) -> Option<Request> {
-        let set = self.set.as_mut()?;
-        let mut compiled = Ok(());
-        while let Some(place) = set.texts.next() {
-            let text = std::str::from_utf8(&self.message[place]).expect("it was decoded as text");
-            compiled = self.compiler.add(&self.module.catalog, text);
-            if compiled.is_err() {
-                break;
+    fn compile_sets(&mut self, slice: &Slice<'_>) -> Option<Request> {
+        let asked = self.asked.as_mut()?;
+        while let Some(set) = asked.waiting.front_mut() {
+            let mut compiled = Ok(());
+            match &mut set.texts {
+                Err(refusal) => compiled = Err(refusal.clone()),
+                Ok(texts) => {
+                    while let Some(place) = texts.next() {
+                        let text = std::str::from_utf8(&self.message[place])
+                            .expect("it was decoded as text");
+                        compiled = self.compiler.add(&self.module.catalog, text);
+                        if compiled.is_err() {
+                            break;
+                        }
+                        if slice.is_over() && texts.len() > 0 {
+                            return None;
+                        }
+                    }
+                }
             }
-            if slice.is_over() && set.texts.len() > 0 {
+            let empty = SetCompiler::new(&self.compiler.peer, &self.compiler.budget);
+            let compiler = std::mem::replace(&mut self.compiler, empty);
+            asked.done.push(RequestedSet {
+                id: set.id,
+                compiled: compiled.map(|()| compiler.finish()),
+            });
+            asked.waiting.pop_front();
+            if slice.is_over() && !asked.waiting.is_empty() {
                 return None;
             }
         }
-        self.subscribe(compiled)
+        self.request()
     }
 
-    /// The request of a set that is compiled, or cannot be.
-    fn subscribe(&mut self, compiled: Result<(), Refusal>) -> Option<Request> {
-        let set = self.set.as_ref()?;
-        let empty = SetCompiler::new(&self.compiler.peer, &self.compiler.budget);
-        let compiler = std::mem::replace(&mut self.compiler, empty);
+    /// All sets are refused for the same reason.
+    fn refuse(&mut self, refusal: &Refusal) -> Option<Request> {
+        let asked = self.asked.as_mut()?;
+        for set in &mut asked.done {
+            set.compiled = Err(refusal.clone());
+        }
+        let refused = asked.waiting.drain(..).map(|set| RequestedSet {
+            id: set.id,
+            compiled: Err(refusal.clone()),
+        });
+        asked.done.extend(refused);
+        self.request()
+    }
+
+    /// The request, of which all sets are compiled, or cannot be.
+    fn request(&mut self) -> Option<Request> {
+        let asked = self.asked.take()?;
         let request = OtherRequest::Subscribe {
-            request_id: set.request_id,
-            query_set_id: set.query_set_id,
-            set: compiled.map(|()| compiler.finish()),
+            request_id: asked.request_id,
+            is_batch: asked.is_batch,
+            sets: asked.done,
             ticket: self.ticket.take()?,
         };
         Some(request.into())
@@ -293,10 +372,10 @@ impl Work for CompileJob {
     fn reply(&mut self, made: Result<Request, ReadError>) -> Option<Request> {
         match made {
             Ok(request) => Some(request),
-            Err(ReadError::TooLong { limit }) => self.subscribe(Err(Refusal(format!(
+            Err(ReadError::TooLong { limit }) => self.refuse(&Refusal(format!(
                 "compiling the queries took longer than limits.read-time-max, which is {limit:?} [LC0708]"
-            )))),
-            Err(error) => self.subscribe(Err(Refusal(error.to_string()))),
+            ))),
+            Err(error) => self.refuse(&Refusal(error.to_string())),
         }
     }
 }

@@ -4,16 +4,16 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use lightcone_types::cut_name;
-use lightcone_wire::{ClientMessage, ClientPayload, Protocol};
+use lightcone_wire::{ClientMessage, ClientPayload, Protocol, SubscribeSet};
 
 use crate::budget::ClientBudget;
-use crate::compile::{check_texts, compile_one, SetCompiler};
+use crate::compile::{check_sets, check_texts, compile_one, SetCompiler};
 use crate::error::Refusal;
 use crate::metrics::FunctionKind;
 use crate::module::Module;
 use crate::outgoing::ReadTicket;
 use crate::peer::Peer;
-use crate::request::{CompiledSet, Decoded, OtherRequest, Request};
+use crate::request::{CompiledSet, Decoded, OtherRequest, Request, RequestedSet};
 use crate::resolve::resolve;
 
 /// Most messages of a payload that are handed on at once: the rest of a long one waits with its client.
@@ -69,6 +69,9 @@ impl Decoder<'_> {
                 Some(Err(error)) => return (requests, end, PieceEnd::Malformed(error.to_string())),
                 Some(Ok(message)) => message,
             };
+            if let Err(Refusal(text)) = check_sets(self.peer, &message) {
+                return (requests, end, PieceEnd::Malformed(text));
+            }
             let next = start + messages.position();
             let mut ticket_of = None;
             if let Some(bytes) = query_bytes(&message, self.peer) {
@@ -129,16 +132,29 @@ impl Decoder<'_> {
                 request_id,
                 query_set_id,
                 query_strings,
-            } => OtherRequest::Subscribe {
-                request_id,
-                query_set_id,
-                set: match is_long {
-                    true => Err(module_updated()),
-                    false => compile_set(module, peer, self.budget, &query_strings),
-                },
-                ticket: ticket.expect(queries),
+            } => {
+                let set = SubscribeSet {
+                    query_set_id,
+                    query_strings,
+                };
+                OtherRequest::Subscribe {
+                    request_id,
+                    is_batch: false,
+                    sets: vec![self.requested_set(set, is_long)],
+                    ticket: ticket.expect(queries),
+                }
+                .into()
             }
-            .into(),
+            ClientMessage::SubscribeBatch { request_id, sets } => {
+                let sets = sets.into_iter();
+                OtherRequest::Subscribe {
+                    request_id,
+                    is_batch: true,
+                    sets: sets.map(|set| self.requested_set(set, is_long)).collect(),
+                    ticket: ticket.expect(queries),
+                }
+                .into()
+            }
             ClientMessage::Unsubscribe {
                 request_id,
                 query_set_id,
@@ -163,26 +179,43 @@ impl Decoder<'_> {
             .into(),
         }
     }
+
+    fn requested_set(&self, set: SubscribeSet<'_>, is_long: bool) -> RequestedSet {
+        RequestedSet {
+            id: set.query_set_id,
+            compiled: match is_long {
+                true => Err(module_updated()),
+                false => compile_set(self.module, self.peer, self.budget, &set.query_strings),
+            },
+        }
+    }
 }
 
 /// Bytes of the queries of a message whose answer has rows.
 fn query_bytes(message: &ClientMessage<'_>, peer: &Peer) -> Option<usize> {
     match message {
-        // It is refused, and nothing is compiled.
-        ClientMessage::Subscribe { query_strings, .. }
-            if check_texts(peer, query_strings.len()).is_err() =>
-        {
-            Some(0)
-        }
-        ClientMessage::Subscribe { query_strings, .. } => {
-            // A text has some cost, however short.
-            Some(query_strings.iter().map(|text| 64 + text.len()).sum())
+        ClientMessage::Subscribe { query_strings, .. } => Some(set_bytes(query_strings, peer)),
+        ClientMessage::SubscribeBatch { sets, .. } => {
+            let bytes = sets.iter();
+            let bytes = bytes.map(|set| QUERY_COST_BYTES + set_bytes(&set.query_strings, peer));
+            Some(bytes.sum())
         }
         ClientMessage::OneOffQuery { query_string, .. } => Some(query_string.len()),
         ClientMessage::Unsubscribe {
             send_dropped_rows, ..
         } => send_dropped_rows.then_some(0),
         ClientMessage::CallReducer { .. } | ClientMessage::CallProcedure { .. } => None,
+    }
+}
+
+/// A text, or a set, has some cost, however short.
+const QUERY_COST_BYTES: usize = 64;
+
+fn set_bytes(texts: &[&str], peer: &Peer) -> usize {
+    match check_texts(peer, texts.len()) {
+        Ok(()) => texts.iter().map(|text| QUERY_COST_BYTES + text.len()).sum(),
+        // It is refused, and nothing is compiled.
+        Err(_) => 0,
     }
 }
 

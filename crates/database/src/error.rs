@@ -93,6 +93,9 @@ pub enum ConnectError {
     /// The same identity has a connection with this id already; it goes on.
     #[error("{0}")]
     InUse(String),
+    /// Another connection of the same session was live. It has been ended, so a next attempt is let in.
+    #[error("{0}")]
+    SessionInUse(String),
     /// The database is stopping.
     #[error("no such module")]
     Closed,

@@ -119,14 +119,24 @@ pub(crate) struct Finder<'d> {
     may_freeze: bool,
     /// Rows that queries of the caller may find ([`crate::row_limit::of`]).
     row_limit: Option<u64>,
-    left: Allowance,
+    left: &'d mut Allowance,
 }
 
 /// What is left of the work that the queries of one request may do on the writer.
-struct Allowance {
+pub(crate) struct Allowance {
     rows: usize,
     steps: usize,
     bytes: usize,
+}
+
+impl Default for Allowance {
+    fn default() -> Allowance {
+        Allowance {
+            rows: WRITER_ROWS_MAX,
+            steps: WRITER_STEPS_MAX,
+            bytes: WRITER_BYTES_MAX,
+        }
+    }
 }
 
 impl Allowance {
@@ -157,6 +167,7 @@ impl<'d> Finder<'d> {
         windows: &'d Windows,
         may_freeze: bool,
         row_limit: Option<u64>,
+        left: &'d mut Allowance,
     ) -> Finder<'d> {
         Finder {
             datastore,
@@ -164,11 +175,7 @@ impl<'d> Finder<'d> {
             windows,
             may_freeze,
             row_limit,
-            left: Allowance {
-                rows: WRITER_ROWS_MAX,
-                steps: WRITER_STEPS_MAX,
-                bytes: WRITER_BYTES_MAX,
-            },
+            left,
         }
     }
 
@@ -227,7 +234,7 @@ impl<'d> Finder<'d> {
         let bytes = entries.iter().map(|entry| entry.bytes().len());
         let bytes = bytes.sum::<usize>() + size_of_val(entries);
         let charge = budget.reserve(bytes)?;
-        let left = &mut self.left;
+        let left = &mut *self.left;
         let is_deferred = entries.len() > left.rows || bytes > left.bytes;
         if !is_deferred {
             left.rows -= entries.len();
@@ -260,7 +267,7 @@ impl<'d> Finder<'d> {
             return Some(none(false));
         }
         let mut rows = Rows::default();
-        let left = &mut self.left;
+        let left = &mut *self.left;
         // False: it is too much for the writer.
         let mut look_at = |row: &[u8]| {
             let kept = left.look_at(table.layout(), predicate, row);
@@ -506,15 +513,39 @@ mod tests {
         let cheap = items.plan("id <> 7");
         let long = items.plan(&format!("id = 1000{}", " OR id = 1000".repeat(3000)));
         let texts = items.plan(&format!("one <> two{}", " OR one <> two".repeat(100)));
-        let mut finder = Finder::new(&mut items.datastore, &mut frozen, &windows, true, None);
+        let mut left = Allowance::default();
+        let mut finder = Finder::new(
+            &mut items.datastore,
+            &mut frozen,
+            &windows,
+            true,
+            None,
+            &mut left,
+        );
         let Some(Source::Rows { rows, .. }) = finder.find_plan(&cheap) else {
             panic!("256 rows are few");
         };
         assert_eq!(rows.ends.len(), 255);
         assert!(is_deferred(finder.find_plan(&long)), "768,000 comparisons");
-        let mut finder = Finder::new(&mut items.datastore, &mut frozen, &windows, true, None);
+        let mut left = Allowance::default();
+        let mut finder = Finder::new(
+            &mut items.datastore,
+            &mut frozen,
+            &windows,
+            true,
+            None,
+            &mut left,
+        );
         assert!(is_deferred(finder.find_plan(&texts)), "6 MB of comparisons");
-        let mut finder = Finder::new(&mut items.datastore, &mut frozen, &windows, false, None);
+        let mut left = Allowance::default();
+        let mut finder = Finder::new(
+            &mut items.datastore,
+            &mut frozen,
+            &windows,
+            false,
+            None,
+            &mut left,
+        );
         assert!(finder.find_plan(&cheap).is_some());
         assert!(finder.find_plan(&long).is_none());
     }
@@ -550,7 +581,15 @@ mod tests {
         assert_eq!(added, Ok(()));
         let all = MemoryBudget::new(machine(), 100 << 20);
         let client = ClientBudget::new(&all, 3 << 20);
-        let mut finder = Finder::new(&mut items.datastore, &mut frozen, &windows, false, None);
+        let mut left = Allowance::default();
+        let mut finder = Finder::new(
+            &mut items.datastore,
+            &mut frozen,
+            &windows,
+            false,
+            None,
+            &mut left,
+        );
         let mut find = || finder.find_window(&asked, &client);
         let first = find().expect("600 KB");
         assert!(!first.is_deferred());
@@ -581,7 +620,15 @@ mod tests {
         let (mut frozen, windows) = (FrozenTables::default(), Windows::default());
         let mut items = Items::new(256, 10);
         let long = items.plan(&format!("id = 1000{}", " OR id = 1000".repeat(3000)));
-        let mut finder = Finder::new(&mut items.datastore, &mut frozen, &windows, true, None);
+        let mut left = Allowance::default();
+        let mut finder = Finder::new(
+            &mut items.datastore,
+            &mut frozen,
+            &windows,
+            true,
+            None,
+            &mut left,
+        );
         for _ in 0..100 {
             assert!(is_deferred(finder.find_plan(&long)));
         }

@@ -102,10 +102,10 @@ pub(crate) enum Event {
     Committed {
         ops: Range<usize>,
     },
+    /// Its answer follows.
     Subscribed {
         set: SetKey,
         queries: Vec<Arc<LiveQuery>>,
-        answer: Answer,
     },
     Unsubscribed {
         set: SetKey,

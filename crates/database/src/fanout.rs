@@ -175,14 +175,7 @@ impl Fanout {
                 waiter.answer(Ok(()));
             }
             Event::Disconnected { connection } => self.forget(connection),
-            Event::Subscribed {
-                set,
-                queries,
-                answer,
-            } => {
-                self.subscriptions.subscribe(set, &queries);
-                self.stage_answer(set.connection, answer);
-            }
+            Event::Subscribed { set, queries } => self.subscriptions.subscribe(set, &queries),
             Event::Unsubscribed { set, answer } => {
                 self.subscriptions.unsubscribe(set);
                 self.stage_answer(set.connection, answer);

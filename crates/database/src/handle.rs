@@ -130,6 +130,7 @@ impl DatabaseHandle {
             rights: shared.rights_of(&request.identity, request.rights),
             protocol: request.protocol,
             queries_per_set_max: limits.queries_per_set_max,
+            query_sets_max: limits.query_sets_max,
         };
         // Made first: if this call is given up while it waits, dropping the connection tells the writer.
         let connection = Connection::new(shared.clone(), queue.clone(), number, peer);

@@ -13,6 +13,8 @@ pub struct ConnectRequest {
     /// What he was granted. The owner has all rights in any case.
     pub rights: Rights,
     pub connection_id: ConnectionId,
+    /// Names a client over all its connections, of which one is live at a time (05 §2.2).
+    pub session_id: Option<u128>,
     /// JSON text of the token's payload; modules can ask for it.
     pub jwt_payload: Arc<str>,
     /// Results are held back until they are durable.
@@ -47,6 +49,7 @@ pub(crate) struct Peer {
     pub rights: Rights,
     pub protocol: Protocol,
     pub queries_per_set_max: usize,
+    pub query_sets_max: usize,
 }
 
 impl Peer {

@@ -41,8 +41,9 @@ pub(crate) enum OtherRequest {
     },
     Subscribe {
         request_id: u32,
-        query_set_id: u32,
-        set: Result<CompiledSet, Refusal>,
+        /// It came as a `SubscribeBatch`, and is answered as one. Otherwise there is one set.
+        is_batch: bool,
+        sets: Vec<RequestedSet>,
         ticket: ReadTicket,
     },
     Unsubscribe {
@@ -88,10 +89,10 @@ impl Request {
         let Request::Other(other) = self else {
             return false;
         };
-        let OtherRequest::Subscribe { set: Ok(set), .. } = &**other else {
+        let OtherRequest::Subscribe { sets, .. } = &**other else {
             return false;
         };
-        let mut queries = set.queries.iter();
+        let mut queries = sets.iter().flat_map(RequestedSet::queries);
         queries.any(|query| query.held_columns().next().is_some())
     }
 
@@ -118,6 +119,19 @@ impl Request {
 impl From<OtherRequest> for Request {
     fn from(request: OtherRequest) -> Request {
         Request::Other(Box::new(request))
+    }
+}
+
+/// A query set that a client asks for: its queries, or why there are none.
+pub(crate) struct RequestedSet {
+    pub id: u32,
+    pub compiled: Result<CompiledSet, Refusal>,
+}
+
+impl RequestedSet {
+    /// None if it is refused.
+    pub fn queries(&self) -> &[Arc<LiveQuery>] {
+        self.compiled.as_ref().map_or(&[], |set| &set.queries)
     }
 }
 

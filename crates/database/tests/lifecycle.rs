@@ -3,12 +3,16 @@
 mod common;
 
 use std::path::Path;
+use std::time::Duration;
 
 use common::requests::until;
 use common::{caller, create, open, options, Client, OWNER, STRANGER};
 use lightcone_database::{
-    CallArgs, CallError, Changes, DatabaseHandle, JsonRows, Rights, ShutdownReason, SqlError,
+    CallArgs, CallError, Changes, ConnectError, ConnectRequest, Connection, DatabaseHandle,
+    JsonRows, Rights, ShutdownReason, SqlError,
 };
+use lightcone_types::{ConnectionId, Identity};
+use lightcone_wire::Protocol;
 
 async fn call(database: &DatabaseHandle, function: &str, args: &str) -> Result<(), CallError> {
     let args = CallArgs::Json(args.to_owned());
@@ -32,6 +36,65 @@ async fn events(database: &DatabaseHandle) -> Vec<String> {
         .into_iter()
         .filter(|(_, identity)| identity.to_string().contains(stranger));
     of_stranger.map(|(event, _)| event).collect()
+}
+
+/// A connection of a session.
+async fn connect(
+    database: &DatabaseHandle,
+    identity: Identity,
+    (connection_id, session_id): (u128, u128),
+) -> Result<Connection, ConnectError> {
+    let request = ConnectRequest {
+        identity,
+        rights: Rights::default(),
+        connection_id: ConnectionId(connection_id),
+        session_id: Some(session_id),
+        jwt_payload: "{}".into(),
+        confirmed: true,
+        protocol: Protocol::V3,
+        token: "token".into(),
+    };
+    database.connect(request).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_has_one_live_connection() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = create(options(directory.path()), "coverage").await;
+    let mut first = connect(&database, STRANGER, (1, 7))
+        .await
+        .expect("the first");
+    // It is a session of its identity, and of no other.
+    let other = connect(&database, Identity::ZERO, (2, 7)).await;
+    let other = other.expect("another client");
+    let refused = connect(&database, STRANGER, (3, 7)).await.err();
+    assert!(
+        matches!(&refused, Some(ConnectError::SessionInUse(text)) if text.contains("[LC0342]")),
+        "{refused:?}"
+    );
+    // The one that was live is ended, with all that belongs to it, and the session is free.
+    assert_eq!(events(&database).await, ["connected", "disconnected"]);
+    while first.outgoing.recv().await.is_some() {}
+    let third = connect(&database, STRANGER, (4, 7)).await;
+    let third = third.expect("the session is free");
+    let fourth = connect(&database, STRANGER, (5, 8)).await;
+    let fourth = fourth.expect("another session");
+    drop(first);
+    let all = ["connected", "disconnected", "connected", "connected"];
+    assert_eq!(events(&database).await, all);
+    // Who leaves by himself leaves nothing behind.
+    drop(third);
+    for _ in 0..3000 {
+        if events(&database).await.len() == 5 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    connect(&database, STRANGER, (6, 7))
+        .await
+        .expect("the session is free");
+    drop((other, fourth));
+    database.shutdown(ShutdownReason::ServerStop).await;
 }
 
 async fn sql_error(database: &DatabaseHandle, query: &str) -> SqlError {

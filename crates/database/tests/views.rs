@@ -162,6 +162,22 @@ async fn views_change_with_their_tables(kind: HostKind) {
     assert_eq!(bob.rows(1, "my_best"), bag(&[&by_procedure]));
     assert_eq!(bob.rows(1, "my_messages"), bag(&[&given, &by_procedure]));
     assert_eq!(bob.take_errors(), []);
+
+    // The same in one request, with a query set for each view.
+    let mut carol = Watcher::connect(&database, identity(3), 3).await;
+    carol.watch_each(1, &ALL).await;
+    assert_eq!(carol.sets(), [1, 2, 3, 4, 5]);
+    assert_eq!(carol.rows(3, "total"), bag(&[&2_u64.to_le_bytes()]));
+    assert_eq!(carol.rows(4, "room_one"), bag(&[&by_procedure]));
+    let hers = message(11, carol.identity, 1, 50, "hers");
+    assert_eq!(bob.call("put", &hers).await, None);
+    carol.settle().await;
+    assert_eq!(carol.rows(1, "my_messages"), bag(&[&hers]));
+    assert_eq!(carol.rows(2, "my_best"), bag(&[&hers]));
+    assert_eq!(carol.rows(3, "total"), bag(&[&3_u64.to_le_bytes()]));
+    carol.unsubscribe(1).await;
+    carol.unsubscribe(2).await;
+    assert_eq!(carol.take_errors(), []);
     database.shutdown(ShutdownReason::ServerStop).await;
 }
 
@@ -364,6 +380,12 @@ async fn a_view_that_fails_fails_no_other_view(kind: HostKind) {
     assert_eq!(bob.rows(1, "fragile"), bag(&[]));
     assert_eq!(bob.rows(1, "total").len(), 1);
     assert_eq!(bob.take_errors().len(), 1);
+    let mut carol = Watcher::connect(&database, identity(3), 3).await;
+    carol.watch_each(1, &["fragile", "total"]).await;
+    assert_eq!(carol.rows(1, "fragile"), bag(&[]));
+    assert_eq!(carol.rows(2, "total").len(), 1);
+    let errors = carol.take_errors();
+    assert!(matches!(&errors[..], [(1, _)]), "{errors:?}");
     database.shutdown(ShutdownReason::ServerStop).await;
 }
 

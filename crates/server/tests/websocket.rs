@@ -196,6 +196,13 @@ async fn order_of_the_handshake_checks() {
         },
         Case {
             path: "b",
+            query: "session_id=12",
+            headers: &[],
+            status: 400,
+            body: "Failed to deserialize",
+        },
+        Case {
+            path: "b",
             query: "confirmed=true&confirmed=true",
             headers: &[],
             status: 400,
@@ -536,6 +543,34 @@ async fn half_received_messages_are_bounded() {
         close_reason(&mut socket).await,
         (CloseCode::Again, "too many requests".to_owned())
     );
+}
+
+/// 05 §2.7: the second one is told, the first one is cut, and then the session is free.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_is_live() {
+    let server = TestServer::start().await;
+    let user = publish(&server, "module").await;
+    let session = "00112233445566778899aAbBcCdDeEfF";
+    let query = format!("?session_id={session}&token={}", user.token);
+    let mut first = connect(&server, &query, BOTH).await.expect("connected");
+    messages(&mut first, Protocol::V3).await;
+    let mut second = connect(&server, &query, BOTH).await.expect("upgraded");
+    let (code, reason) = close_reason(&mut second).await;
+    assert_eq!(code, CloseCode::Library(4000));
+    assert!(reason.contains("[LC0342]"), "{reason}");
+    assert!(matches!(next(&mut first).await, None | Some(Err(_))));
+    let mut third = connect(&server, &query, BOTH).await.expect("upgraded");
+    messages(&mut third, Protocol::V3).await;
+    // Without a token each is a client of its own.
+    let anonymous = format!("?session_id={session}");
+    let mut stranger = connect(&server, &anonymous, BOTH).await.expect("connected");
+    messages(&mut stranger, Protocol::V3).await;
+    let sent = call(1, "add", &person(1, "a"));
+    third
+        .send(Message::Binary(sent.into()))
+        .await
+        .expect("sent");
+    messages(&mut third, Protocol::V3).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

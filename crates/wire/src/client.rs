@@ -14,6 +14,11 @@ pub enum ClientMessage<'a> {
         query_set_id: u32,
         query_strings: Vec<&'a str>,
     },
+    /// Registers query sets and sends the rows of all in one answer (since 2.10.2).
+    SubscribeBatch {
+        request_id: u32,
+        sets: Vec<SubscribeSet<'a>>,
+    },
     /// Removes a query set.
     Unsubscribe {
         request_id: u32,
@@ -39,14 +44,29 @@ pub enum ClientMessage<'a> {
     },
 }
 
+/// A query set of a [`ClientMessage::SubscribeBatch`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SubscribeSet<'a> {
+    pub query_set_id: u32,
+    pub query_strings: Vec<&'a str>,
+}
+
 impl<'a> ClientMessage<'a> {
     /// Reads one message and leaves the reader behind it.
     ///
-    /// Only `Subscribe` allocates: a list of at most one entry per four bytes of input.
+    /// Only subscriptions allocate: lists of at most one entry per four bytes of input.
     #[inline]
     pub fn decode(r: &mut Reader<'a>) -> Result<Self, Error> {
         match r.read_u8()? {
-            0 => Self::decode_subscribe(r),
+            0 => {
+                let request_id = r.read_u32()?;
+                let set = SubscribeSet::decode(r)?;
+                Ok(Self::Subscribe {
+                    request_id,
+                    query_set_id: set.query_set_id,
+                    query_strings: set.query_strings,
+                })
+            }
             1 => Ok(Self::Unsubscribe {
                 request_id: r.read_u32()?,
                 query_set_id: r.read_u32()?,
@@ -78,36 +98,48 @@ impl<'a> ClientMessage<'a> {
                     args: r.read_bytes()?,
                 })
             }
+            5 => Ok(Self::SubscribeBatch {
+                request_id: r.read_u32()?,
+                sets: decode_list(r, SubscribeSet::decode)?,
+            }),
             tag => Err(DecodeError::invalid_tag(tag, "ClientMessage").into()),
         }
-    }
-
-    fn decode_subscribe(r: &mut Reader<'a>) -> Result<Self, Error> {
-        let request_id = r.read_u32()?;
-        let query_set_id = r.read_u32()?;
-        let count = r.read_u32()? as usize;
-        // An impossible count is refused where the input ends: clients of the reference know the text of that error.
-        let mut query_strings = Vec::with_capacity(count.min(r.remaining().len() / 4).min(1024));
-        for _ in 0..count {
-            query_strings.push(r.read_str()?);
-        }
-        Ok(Self::Subscribe {
-            request_id,
-            query_set_id,
-            query_strings,
-        })
     }
 
     #[inline]
     pub fn request_id(&self) -> u32 {
         match self {
             Self::Subscribe { request_id, .. }
+            | Self::SubscribeBatch { request_id, .. }
             | Self::Unsubscribe { request_id, .. }
             | Self::OneOffQuery { request_id, .. }
             | Self::CallReducer { request_id, .. }
             | Self::CallProcedure { request_id, .. } => *request_id,
         }
     }
+}
+
+impl<'a> SubscribeSet<'a> {
+    fn decode(r: &mut Reader<'a>) -> Result<Self, Error> {
+        Ok(Self {
+            query_set_id: r.read_u32()?,
+            query_strings: decode_list(r, |r| Ok(r.read_str()?))?,
+        })
+    }
+}
+
+/// Reads a list of elements of at least four bytes. An impossible count is refused where the input ends: clients of the reference
+/// know the text of that error.
+fn decode_list<'a, T>(
+    r: &mut Reader<'a>,
+    decode: impl Fn(&mut Reader<'a>) -> Result<T, Error>,
+) -> Result<Vec<T>, Error> {
+    let count = r.read_u32()? as usize;
+    let mut list = Vec::with_capacity(count.min(r.remaining().len() / 4).min(1024));
+    for _ in 0..count {
+        list.push(decode(r)?);
+    }
+    Ok(list)
 }
 
 /// Reads flags, of which there are none yet.
@@ -119,6 +151,12 @@ fn no_flags(r: &mut Reader<'_>, refused: fn(u8) -> Error) -> Result<(), Error> {
     }
 }
 
+impl Encode for SubscribeSet<'_> {
+    fn encode(&self, out: &mut Vec<u8>) {
+        (self.query_set_id, &self.query_strings).encode(out);
+    }
+}
+
 impl Encode for ClientMessage<'_> {
     fn encode(&self, out: &mut Vec<u8>) {
         match self {
@@ -127,6 +165,7 @@ impl Encode for ClientMessage<'_> {
                 query_set_id,
                 query_strings,
             } => (0_u8, request_id, query_set_id, query_strings).encode(out),
+            Self::SubscribeBatch { request_id, sets } => (5_u8, request_id, sets).encode(out),
             Self::Unsubscribe {
                 request_id,
                 query_set_id,

@@ -24,12 +24,12 @@ pub mod rows;
 pub mod server;
 mod skip;
 
-pub use client::{ClientMessage, ClientPayload};
+pub use client::{ClientMessage, ClientPayload, SubscribeSet};
 pub use compress::{Compression, CompressionPolicy, COMPRESS_ABOVE_BYTES};
 pub use error::Error;
 pub use message::{
     ProcedureStatus, QueryRows, QuerySetUpdate, ReducerOutcome, ServerMessage, SingleTableRows,
-    TableUpdate, TableUpdateRows,
+    SubscribeSetResult, TableUpdate, TableUpdateRows,
 };
 pub use protocol::Protocol;
 pub use rows::{RowList, RowListSize, RowSize, SizedRowList};

@@ -50,6 +50,18 @@ pub enum ServerMessage {
         total_host_execution_duration: TimeDuration,
         request_id: u32,
     },
+    /// What became of each query set of a batch, in the order of the request (since 2.10.2).
+    SubscribeBatchApplied {
+        request_id: u32,
+        results: Vec<SubscribeSetResult>,
+    },
+}
+
+/// The rows of a query set of a batch, or why it is not registered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SubscribeSetResult {
+    pub query_set_id: u32,
+    pub outcome: Result<QueryRows, String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -172,6 +184,33 @@ impl QueryRows {
     }
 }
 
+fn decode_rows_or_text(
+    r: &mut Reader<'_>,
+    sum: &'static str,
+) -> Result<Result<QueryRows, String>, Error> {
+    match r.read_u8()? {
+        0 => Ok(Ok(QueryRows::decode(r)?)),
+        1 => Ok(Err(r.read_str()?.to_owned())),
+        tag => Err(DecodeError::invalid_tag(tag, sum).into()),
+    }
+}
+
+fn encode_rows_or_text(outcome: &Result<QueryRows, String>, out: &mut Vec<u8>) {
+    match outcome {
+        Ok(rows) => (0_u8, rows).encode(out),
+        Err(error) => (1_u8, error).encode(out),
+    }
+}
+
+impl SubscribeSetResult {
+    fn decode(r: &mut Reader<'_>) -> Result<Self, Error> {
+        Ok(Self {
+            query_set_id: r.read_u32()?,
+            outcome: decode_rows_or_text(r, "SubscribeSetOutcome")?,
+        })
+    }
+}
+
 impl ReducerOutcome {
     fn decode(r: &mut Reader<'_>) -> Result<Self, Error> {
         match r.read_u8()? {
@@ -220,11 +259,7 @@ impl ServerMessage {
             }),
             5 => Ok(Self::OneOffQueryResult {
                 request_id: r.read_u32()?,
-                result: match r.read_u8()? {
-                    0 => Ok(QueryRows::decode(r)?),
-                    1 => Err(r.read_str()?.to_owned()),
-                    tag => return Err(DecodeError::invalid_tag(tag, "Result").into()),
-                },
+                result: decode_rows_or_text(r, "Result")?,
             }),
             6 => Ok(Self::ReducerResult {
                 request_id: r.read_u32()?,
@@ -240,6 +275,10 @@ impl ServerMessage {
                 timestamp: Timestamp::decode(r)?,
                 total_host_execution_duration: TimeDuration::decode(r)?,
                 request_id: r.read_u32()?,
+            }),
+            8 => Ok(Self::SubscribeBatchApplied {
+                request_id: r.read_u32()?,
+                results: decode_list(r, 9, SubscribeSetResult::decode)?,
             }),
             tag => Err(DecodeError::invalid_tag(tag, "ServerMessage").into()),
         }
@@ -276,6 +315,13 @@ impl Encode for SingleTableRows {
 impl Encode for QueryRows {
     fn encode(&self, out: &mut Vec<u8>) {
         self.tables.encode(out);
+    }
+}
+
+impl Encode for SubscribeSetResult {
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.query_set_id.encode(out);
+        encode_rows_or_text(&self.outcome, out);
     }
 }
 
@@ -326,10 +372,10 @@ impl Encode for ServerMessage {
                 error,
             } => (3_u8, request_id, query_set_id, error).encode(out),
             Self::TransactionUpdate { query_sets } => (4_u8, query_sets).encode(out),
-            Self::OneOffQueryResult { request_id, result } => match result {
-                Ok(rows) => (5_u8, request_id, 0_u8, rows).encode(out),
-                Err(error) => (5_u8, request_id, 1_u8, error).encode(out),
-            },
+            Self::OneOffQueryResult { request_id, result } => {
+                (5_u8, request_id).encode(out);
+                encode_rows_or_text(result, out);
+            }
             Self::ReducerResult {
                 request_id,
                 timestamp,
@@ -344,6 +390,10 @@ impl Encode for ServerMessage {
                 let duration = total_host_execution_duration;
                 (7_u8, status, timestamp, duration, request_id).encode(out);
             }
+            Self::SubscribeBatchApplied {
+                request_id,
+                results,
+            } => (8_u8, request_id, results).encode(out),
         }
     }
 }

@@ -37,6 +37,21 @@ pub fn subscribe_applied(out: &mut Vec<u8>, request_id: u32, query_set_id: u32, 
     (1_u8, request_id, query_set_id, tables).encode(out);
 }
 
+/// `SubscribeBatchApplied` with so many results, one per query set, which the caller appends.
+pub fn subscribe_batch_applied(out: &mut Vec<u8>, request_id: u32, results: u32) {
+    (8_u8, request_id, results).encode(out);
+}
+
+/// The result of a query set of a batch, with so many tables, one per query, which the caller appends.
+pub fn set_applied(out: &mut Vec<u8>, query_set_id: u32, tables: u32) {
+    (query_set_id, 0_u8, tables).encode(out);
+}
+
+/// The result of a query set of a batch that is not registered.
+pub fn set_error(out: &mut Vec<u8>, query_set_id: u32, error: &str) {
+    (query_set_id, 1_u8, error).encode(out);
+}
+
 /// `UnsubscribeApplied` with so many tables of rows that the client drops, which the caller appends.
 pub fn unsubscribe_applied(out: &mut Vec<u8>, request_id: u32, query_set_id: u32, tables: u32) {
     (2_u8, request_id, query_set_id, 0_u8, tables).encode(out);

@@ -35,6 +35,10 @@ pub enum ServerMessageKind {
     ProcedureResult {
         request_id: u32,
     },
+    SubscribeBatchApplied {
+        request_id: u32,
+        rows: u64,
+    },
 }
 
 /// Checks one message and leaves the reader behind it. `rows` counts rows of all lists.
@@ -69,11 +73,7 @@ pub fn skip_server_message(r: &mut Reader<'_>) -> Result<ServerMessageKind, Erro
         },
         5 => {
             let request_id = r.read_u32()?;
-            let rows = match r.read_u8()? {
-                0 => skip_query_rows(r)?,
-                1 => r.read_str().map(|_| 0)?,
-                tag => return Err(DecodeError::invalid_tag(tag, "Result").into()),
-            };
+            let rows = skip_rows_or_text(r, "Result")?;
             ServerMessageKind::OneOffQueryResult { request_id, rows }
         }
         6 => {
@@ -105,8 +105,24 @@ pub fn skip_server_message(r: &mut Reader<'_>) -> Result<ServerMessageKind, Erro
                 request_id: r.read_u32()?,
             }
         }
+        8 => {
+            let (request_id, mut rows) = (r.read_u32()?, 0);
+            for _ in 0..r.read_count(9)? {
+                r.read_u32()?;
+                rows += skip_rows_or_text(r, "SubscribeSetOutcome")?;
+            }
+            ServerMessageKind::SubscribeBatchApplied { request_id, rows }
+        }
         tag => return Err(DecodeError::invalid_tag(tag, "ServerMessage").into()),
     })
+}
+
+fn skip_rows_or_text(r: &mut Reader<'_>, sum: &'static str) -> Result<u64, Error> {
+    match r.read_u8()? {
+        0 => skip_query_rows(r),
+        1 => Ok(r.read_str().map(|_| 0)?),
+        tag => Err(DecodeError::invalid_tag(tag, sum).into()),
+    }
 }
 
 fn skip_query_rows(r: &mut Reader<'_>) -> Result<u64, Error> {

@@ -7,9 +7,9 @@ mod fuzzing;
 use lightcone_types::{ConnectionId, Encode, Identity, Reader, TimeDuration, Timestamp};
 use lightcone_wire::rows::row_list;
 use lightcone_wire::{
-    payload, ClientMessage, Compression, ProcedureStatus, Protocol, QueryRows, QuerySetUpdate,
-    ReducerOutcome, RowList, RowListSize, RowSize, ServerMessage, SingleTableRows, TableUpdate,
-    TableUpdateRows,
+    payload, ClientMessage, Compression, ProcedureStatus, Protocol, QueryRows,
+    QuerySetUpdate, ReducerOutcome, RowList, RowListSize, RowSize, ServerMessage, SingleTableRows,
+    SubscribeSet, SubscribeSetResult, TableUpdate, TableUpdateRows,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -48,6 +48,14 @@ fn query_sets() -> impl Strategy<Value = Vec<QuerySetUpdate>> {
         }),
         0..3,
     )
+}
+
+fn set_results() -> impl Strategy<Value = SubscribeSetResult> {
+    let outcome = proptest::result::maybe_ok(query_rows(), ".{0,9}");
+    (any::<u32>(), outcome).prop_map(|(query_set_id, outcome)| SubscribeSetResult {
+        query_set_id,
+        outcome,
+    })
 }
 
 fn server_messages() -> impl Strategy<Value = ServerMessage> {
@@ -100,6 +108,12 @@ fn server_messages() -> impl Strategy<Value = ServerMessage> {
         (id(), proptest::result::maybe_ok(query_rows(), ".{0,9}")).prop_map(
             |(request_id, result)| ServerMessage::OneOffQueryResult { request_id, result }
         ),
+        (id(), vec(set_results(), 0..3)).prop_map(|(request_id, results)| {
+            ServerMessage::SubscribeBatchApplied {
+                request_id,
+                results,
+            }
+        }),
         (id(), any::<i64>(), outcome).prop_map(|(request_id, timestamp, result)| {
             ServerMessage::ReducerResult {
                 request_id,
@@ -147,6 +161,15 @@ proptest! {
                 request_id: ids.0,
                 query_set_id: ids.1,
                 query_strings: texts.iter().map(String::as_str).collect(),
+            },
+            ClientMessage::SubscribeBatch {
+                request_id: ids.0,
+                sets: (0..texts.len())
+                    .map(|first| SubscribeSet {
+                        query_set_id: ids.1.wrapping_add(first as u32),
+                        query_strings: texts[first..].iter().map(String::as_str).collect(),
+                    })
+                    .collect(),
             },
             ClientMessage::Unsubscribe {
                 request_id: ids.0,
@@ -215,12 +238,11 @@ proptest! {
     #[test]
     fn damaged_client_messages_do_not_panic(
         bytes in (any::<u8>(), ".{0,9}", vec(any::<u8>(), 0..9)).prop_flat_map(|(id, name, args)| {
-            let message = ClientMessage::CallReducer {
-                request_id: u32::from(id),
-                reducer: &name,
-                args: &args,
-            };
-            damaged(message.to_vec())
+            let request_id = u32::from(id);
+            let message = ClientMessage::CallReducer { request_id, reducer: &name, args: &args };
+            let set = SubscribeSet { query_set_id: 7, query_strings: vec![&name, "b"] };
+            let batch = ClientMessage::SubscribeBatch { request_id, sets: vec![set.clone(), set] };
+            prop_oneof![damaged(message.to_vec()), damaged(batch.to_vec())]
         }),
     ) {
         fuzzing::fuzz_client_message(&bytes);

@@ -10,8 +10,8 @@ use lightcone_vectors::{each, each_but, from_hex, named, sections_are, Entry};
 use lightcone_wire::rows::row_list;
 use lightcone_wire::{
     server, skip_server_message, ClientMessage, Error, ProcedureStatus, QueryRows, QuerySetUpdate,
-    ReducerOutcome, RowList, RowListSize, RowSize, ServerMessage, SingleTableRows, TableUpdate,
-    TableUpdateRows,
+    ReducerOutcome, RowList, RowListSize, RowSize, ServerMessage, SingleTableRows,
+    SubscribeSetResult, TableUpdate, TableUpdateRows,
 };
 
 const SCORE: RowSize = RowSize::Fixed(5);
@@ -431,6 +431,33 @@ fn results() {
             result: Err("bad".into()),
         },
         "one_off_query_result_error",
+    );
+    let set = |query_set_id, outcome| SubscribeSetResult {
+        query_set_id,
+        outcome,
+    };
+    check(
+        |out| {
+            server::subscribe_batch_applied(out, 8, 3);
+            server::set_applied(out, 7, 1);
+            out.extend(entry("score", &scores()));
+            server::set_applied(out, 8, 0);
+            server::set_error(out, 9, "bad");
+        },
+        ServerMessage::SubscribeBatchApplied {
+            request_id: 8,
+            results: vec![
+                set(
+                    7,
+                    Ok(QueryRows {
+                        tables: vec![table("score", &scores())],
+                    }),
+                ),
+                set(8, Ok(QueryRows::default())),
+                set(9, Err("bad".into())),
+            ],
+        },
+        "subscribe_batch_applied",
     );
     let reducer = |result| ServerMessage::ReducerResult {
         request_id: 4,

@@ -83,24 +83,24 @@ export class DbConnectionImpl<RemoteModule extends AnyModule> {
     this.#link = new Link({
       open: (signal) => this.#lifecycle.openSocket(signal),
       onOpen: () => this.#restore(),
-      onSent: ({ requestId, querySetId }) => {
-        if (querySetId === undefined) this.#requests.pending.markSent(requestId);
-        else this.#subscriptions.markSent(querySetId);
+      onSent: ({ requestId, sets }) => {
+        if (sets) this.#subscriptions.markSent(sets);
+        else this.#requests.pending.markSent(requestId);
       },
       onPayload: (data) => {
         this.#lifecycle.heard();
         jobs.add(dispatch.receive(data), data.length);
       },
-      onLost: (error) => jobs.add(this.#lifecycle.lose(error)),
+      onLost: (error, closeCode) => jobs.add(this.#lifecycle.lose(error, closeCode)),
     });
     this.#requests = new Requests(this.#link, config, () => this.isClosed);
     this.#subscriptions = new SubscriptionRegistry(this.#link, () => this.#requests.takeId());
     const { pending } = this.#requests;
     this.#lifecycle = new Lifecycle(this, config, this.#link, jobs, this.#contexts, {
-      onLost: () => {
+      onLost: (closeCode) => {
         this.#updater.cancelResync();
         pending.rejectSent();
-        this.#subscriptions.rewind();
+        this.#subscriptions.rewind(closeCode);
       },
       onEnd: () => {
         pending.rejectAll();

@@ -8,8 +8,14 @@ import type { Contexts, EventContext } from "./event_context";
 import type { Lifecycle } from "./lifecycle";
 import { stdbLogger } from "./logger";
 import type { Steps } from "./scheduling";
-import { PROBE_QUERY_SET_ID, type SubscriptionRegistry } from "./subscription_registry";
-import { type ReducerOutcome, readServerMessage, type ServerMessage, type TableRows } from "./wire";
+import type { SubscriptionRegistry } from "./subscription_registry";
+import {
+  type ReducerOutcome,
+  readServerMessage,
+  type ServerMessage,
+  type SubscribeSetResult,
+  type TableRows,
+} from "./wire";
 
 type Message<Tag extends ServerMessage["tag"]> = ServerMessage & { tag: Tag };
 
@@ -77,14 +83,21 @@ export class Dispatch {
       case "InitialConnection":
         if (!this.#lifecycle.greeted(message)) yield* this.#resynced();
         break;
-      case "SubscribeApplied":
-        yield* this.#subscribeApplied(message);
+      case "SubscribeAnswered":
+        if (!this.#subscriptions.retriesOneByOne(message.results)) {
+          for (const result of message.results) yield* this.#subscribeAnswered(result);
+        }
+        yield* this.#resynced();
         break;
       case "UnsubscribeApplied":
         yield* this.#unsubscribeApplied(message);
         break;
-      case "SubscriptionError":
-        yield* this.#subscriptionFailed(message);
+      case "SubscriptionEnded":
+        this.#refused(message.querySetId, message.error);
+        // The message does not tell which rows the set had. A new connection sorts it out; without one the cache would be wrong.
+        this.#lifecycle.fail(
+          new ClientError("LC0851", `the server gave up on a subscription: ${message.error}`),
+        );
         break;
       case "TransactionUpdate":
         yield* this.#transaction(message.tables);
@@ -123,7 +136,7 @@ export class Dispatch {
   *#queryAnswered({ requestId, result }: Message<"OneOffQueryResult">): Steps {
     const request = this.#pending.take(requestId);
     if (!request) return;
-    if ("error" in result) {
+    if (result.error !== undefined) {
       request.reject(serverError(result.error));
       return;
     }
@@ -136,11 +149,13 @@ export class Dispatch {
 
   // Subscriptions ------------------------------------------------------------------------------------------------
 
-  *#subscribeApplied({ querySetId, tables }: Message<"SubscribeApplied">): Steps {
-    if (this.#subscriptions.isAwaited(querySetId)) {
+  *#subscribeAnswered({ querySetId, error, tables }: SubscribeSetResult): Steps {
+    if (error !== undefined) {
+      this.#refused(querySetId, error);
+      return;
+    }
+    if (this.#subscriptions.settle(querySetId)) {
       yield* this.#updater.apply(tables);
-      this.#subscriptions.settle(querySetId);
-      yield* this.#resynced();
       return;
     }
     const subscription = this.#subscriptions.get(querySetId);
@@ -156,26 +171,18 @@ export class Dispatch {
     yield* this.#updater.announce(context, changes);
   }
 
+  #refused(querySetId: number, text: string): void {
+    this.#subscriptions.settle(querySetId);
+    const error = serverError(text);
+    this.#subscriptions.take(querySetId)?.emitter.emit("error", this.#contexts.ofError(error), error);
+  }
+
   *#unsubscribeApplied({ querySetId, tables }: Message<"UnsubscribeApplied">): Steps {
     const changes = yield* this.#updater.apply(tables);
     const subscription = this.#subscriptions.take(querySetId);
     const context = this.#contexts.of("UnsubscribeApplied");
     subscription?.emitter.emit("end", context);
     yield* this.#updater.announce(context, changes);
-  }
-
-  *#subscriptionFailed({ querySetId, error: text, requestId }: Message<"SubscriptionError">): Steps {
-    if (querySetId === PROBE_QUERY_SET_ID) return;
-    const subscription = this.#subscriptions.take(querySetId);
-    const error = serverError(text);
-    subscription?.emitter.emit("error", this.#contexts.ofError(error), error);
-    if (requestId === undefined) {
-      // The message does not tell which rows the set had. A new connection sorts it out; without one the cache would be wrong.
-      this.#lifecycle.fail(new ClientError("LC0851", `the server gave up on a subscription: ${text}`));
-    } else {
-      this.#subscriptions.settle(querySetId);
-      yield* this.#resynced();
-    }
   }
 
   /** After a reconnect, when the last subscription is answered, the cache is complete again. */

@@ -28,6 +28,9 @@ const DAMAGED_COMPRESSED_MAX = 2;
 /** After so many in a row, without compression in the end, the connection is not restored. */
 const DAMAGED_MAX = 4;
 
+/** The server still has the connection that was lost, and ends it now (chapter 05 §11). */
+const SESSION_IN_USE_CLOSE_CODE = 4000;
+
 /** What may change between attempts. */
 const PASSING_ERRORS: ReadonlySet<ClientErrorCode> = /* @__PURE__ */ new Set([
   "LC0831",
@@ -50,7 +53,7 @@ export interface ConnectionState {
 /** The rest of the connection, as far as its life concerns it. */
 export interface LifecycleHandlers {
   /** The connection is lost: requests on their way have no answer, and half-done work is dropped. */
-  onLost(): void;
+  onLost(closeCode: number | undefined): void;
   /** There will be no further attempt. */
   onEnd(): void;
   /** Whether rows are on their way, which may take long. */
@@ -80,6 +83,8 @@ export class Lifecycle {
   #attempt = 0;
   /** Messages that could not be inflated. */
   #damaged = 0;
+  /** The same for all sockets, so that the server has done with one before it lets in the next. */
+  readonly #sessionId = ConnectionId.random().toHexString();
   #greetedAt = 0;
   #retryTimer: ReturnType<typeof setTimeout> | undefined;
   #connectTimer: ReturnType<typeof setTimeout> | undefined;
@@ -135,6 +140,7 @@ export class Lifecycle {
       compression,
       lightMode,
       confirmedReads,
+      sessionId: this.#settings.reconnect ? this.#sessionId : undefined,
     });
   }
 
@@ -182,14 +188,14 @@ export class Lifecycle {
 
   /** The connection was lost, or could not be made; a job of its own, after what came before. */
   // biome-ignore lint/correctness/useYield: jobs are generators, and this one needs no second step
-  *lose(error: Error | undefined): Steps {
+  *lose(error: Error | undefined, closeCode?: number): Steps {
     if (this.isOver) return;
     const state = this.#state;
     const wasGreeted = state.isActive;
     state.isActive = false;
     clearTimeout(this.#connectTimer);
     this.#silence?.stop();
-    this.#handlers.onLost();
+    this.#handlers.onLost(closeCode);
     const cause =
       error ?? new ClientError("LC0831", wasGreeted ? "the server ended the connection" : NOT_GREETED);
     if (wasGreeted && Date.now() - this.#greetedAt > STABLE_AFTER_MS) {
@@ -206,12 +212,13 @@ export class Lifecycle {
     }
     // A callback may have asked for the end.
     if (state.isDisconnectRequested) this.#finish(undefined);
-    else if (mayAskAgain || this.#mayRetry(cause)) this.#retryLater(cause);
+    else if (mayAskAgain || this.#mayRetry(cause)) this.#retryLater(cause, closeCode);
     else this.#finish(this.#attempt > 0 ? gaveUp(this.#attempt, cause) : error);
   }
 
-  #retryLater(cause: Error): void {
-    this.#attempt += 1;
+  #retryLater(cause: Error, closeCode: number | undefined): void {
+    // That is no failure, and nothing waits longer for it.
+    if (closeCode !== SESSION_IN_USE_CLOSE_CODE) this.#attempt += 1;
     const delayMs = Math.max(
       reconnectDelayMs(this.#attempt, this.#settings.reconnect ?? {}),
       Math.min(retryAfterOf(cause), RETRY_AFTER_MS_MAX),

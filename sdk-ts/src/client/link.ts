@@ -2,13 +2,14 @@
 
 import { ClientError, toError } from "./client_error";
 import { PREFERRED_WS_PROTOCOLS, V2_WS_PROTOCOL, V3_WS_PROTOCOL, type WebSocketAdapter } from "./socket";
+import type { Subscription } from "./subscriptions";
 
 /** A message to the server. */
 export interface Outgoing {
   readonly bytes: Uint8Array<ArrayBuffer>;
   readonly requestId: number;
-  /** Of a `Subscribe` or `Unsubscribe`. */
-  readonly querySetId?: number;
+  /** What it begins or ends, if it is about subscriptions. */
+  readonly sets?: readonly Subscription[];
 }
 
 export interface LinkHandlers {
@@ -18,7 +19,8 @@ export interface LinkHandlers {
   onOpen(): void;
   onSent(message: Outgoing): void;
   onPayload(data: Uint8Array): void;
-  onLost(error: Error | undefined): void;
+  /** `closeCode`: the server's, if it closed. */
+  onLost(error: Error | undefined, closeCode?: number): void;
 }
 
 /** Messages are put together up to this size in one payload of v3. */
@@ -85,8 +87,8 @@ export class Link {
 
   start(): void {
     const epoch = ++this.#epoch;
-    const lost = (error: Error | undefined): void => {
-      if (epoch === this.#epoch) this.drop(error);
+    const lost = (error: Error | undefined, closeCode?: number): void => {
+      if (epoch === this.#epoch) this.drop(error, closeCode);
     };
     // A factory that throws at once is treated like one whose promise is rejected.
     const abort = new AbortController();
@@ -106,7 +108,7 @@ export class Link {
           if (epoch === this.#epoch) this.#handlers.onPayload(data);
         };
         socket.onerror = (event) => lost(socketError(event));
-        socket.onclose = () => lost(undefined);
+        socket.onclose = ({ code }) => lost(undefined, code);
         // A socket of an application's own may be open already.
         if (socket.readyState === 1) this.#opened(socket);
       },
@@ -131,10 +133,10 @@ export class Link {
   }
 
   /** Ends the current connection from this side. */
-  drop(error: Error | undefined): void {
+  drop(error: Error | undefined, closeCode?: number): void {
     const socket = this.#detach();
     if (socket && (socket.readyState ?? 0) < 2) socket.close();
-    this.#handlers.onLost(error);
+    this.#handlers.onLost(error, closeCode);
   }
 
   /** Asks the server to end the connection; `onLost` follows when it has, or when it does not answer. */

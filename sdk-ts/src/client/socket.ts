@@ -40,6 +40,8 @@ export interface WebSocketArgs {
   compression: Compression;
   confirmedReads?: boolean;
   lightMode: boolean;
+  /** 32 hexadecimal digits that stay the same over all sockets of a connection: the server keeps one of them at a time. */
+  sessionId?: string;
   /** Aborted when the socket is no longer wanted. */
   signal?: AbortSignal;
 }
@@ -177,6 +179,7 @@ export async function openWebSocket(args: WebSocketArgs): Promise<WebSocket> {
   url.searchParams.set("compression", compressionParameter(args.compression));
   if (args.lightMode) url.searchParams.set("light", "true");
   if (args.confirmedReads !== undefined) url.searchParams.set("confirmed", String(args.confirmedReads));
+  if (args.sessionId !== undefined) url.searchParams.set("session_id", args.sessionId);
   const Socket = await findWebSocket();
   if (args.signal?.aborted) throw new ClientError("LC0831", "this connection is no longer wanted");
   const socket = new Socket(url.href, args.wsProtocol);

@@ -3,10 +3,14 @@
 import type { EventEmitter } from "./event_emitter";
 import type { Link, Outgoing } from "./link";
 import type { SubscribeEvent, Subscription } from "./subscriptions";
-import { encodeSubscribe, encodeUnsubscribe } from "./wire";
+import { encodeSubscribe, encodeUnsubscribe, type SubscribeSetResult } from "./wire";
 
 /** Query set of a message that is sent only to hear an answer. */
 export const PROBE_QUERY_SET_ID = 0xffff_ffff;
+
+/** A server closes with these codes that finds a message too large, or does not know it. */
+const TOO_LARGE_CLOSE_CODE = 1009;
+const UNKNOWN_CLOSE_CODE = 1011;
 
 export class SubscriptionRegistry {
   readonly #link: Link;
@@ -15,6 +19,9 @@ export class SubscriptionRegistry {
   #nextQuerySetId = 0;
   /** Query sets whose rows are still awaited after a reconnect. */
   #awaited: Set<number> | undefined;
+  #mayBatch = true;
+  /** A batch was sent on this connection and not answered. */
+  #isBatchOpen = false;
 
   constructor(link: Link, nextRequestId: () => number) {
     this.#link = link;
@@ -36,7 +43,7 @@ export class SubscriptionRegistry {
     const querySetId = this.#nextQuerySetId++;
     const subscription: Subscription = { querySetId, queries, emitter, state: "waiting", isSent: false };
     this.#subscriptions.set(querySetId, subscription);
-    this.#link.send(this.#subscribeMessage(subscription));
+    this.#link.send(this.#subscribeMessage([subscription]));
     return subscription;
   }
 
@@ -48,65 +55,75 @@ export class SubscriptionRegistry {
       subscription.state = "ending";
       const requestId = this.#nextRequestId();
       const bytes = encodeUnsubscribe(requestId, querySetId);
-      this.#link.send({ bytes, requestId, querySetId });
+      this.#link.send({ bytes, requestId, sets: [subscription] });
       return undefined;
     }
     if (subscription.state === "applied") {
       subscription.state = "lost";
       return undefined;
     }
-    this.#link.queued = this.#link.queued.filter((message) => message.querySetId !== querySetId);
+    this.#link.queued = this.#link.queued.filter(({ sets }) => sets?.[0] !== subscription);
     return this.take(querySetId);
   }
 
-  #subscribeMessage({ querySetId, queries }: Subscription): Outgoing {
+  /** Asks for one query set, or in a batch for several. */
+  #subscribeMessage(sets: readonly Subscription[]): Outgoing {
     const requestId = this.#nextRequestId();
-    const bytes = encodeSubscribe(requestId, querySetId, queries);
-    return { bytes, requestId, querySetId };
+    return { bytes: encodeSubscribe(requestId, sets), requestId, sets };
   }
 
-  markSent(querySetId: number): void {
-    const subscription = this.#subscriptions.get(querySetId);
-    if (subscription) subscription.isSent = true;
+  markSent(sets: readonly Subscription[]): void {
+    this.#isBatchOpen ||= sets.length > 1;
+    for (const subscription of sets) subscription.isSent = true;
+  }
+
+  /**
+   * Query sets are answered. Returns whether those of a batch are asked for one by one now: all were refused for the same
+   * reason, so they may be too much for one answer.
+   */
+  retriesOneByOne(results: readonly SubscribeSetResult[]): boolean {
+    if (results.length < 2) return false;
+    this.#isBatchOpen = false;
+    const first = results[0]!.error;
+    if (first === undefined || results.some(({ error }) => error !== first)) return false;
+    for (const subscription of this.#applied()) this.#link.send(this.#subscribeMessage([subscription]));
+    return true;
   }
 
   /** The next socket knows no subscription. */
-  rewind(): void {
+  rewind(closeCode: number | undefined): void {
+    const isRefusal = closeCode === TOO_LARGE_CLOSE_CODE || closeCode === UNKNOWN_CLOSE_CODE;
+    if (this.#isBatchOpen && isRefusal) this.#mayBatch = false;
+    this.#isBatchOpen = false;
     this.#awaited = undefined;
     const waiting: Outgoing[] = [];
     for (const subscription of this.#subscriptions.values()) {
       const { state, isSent } = subscription;
       subscription.isSent = false;
       if (state === "ending") subscription.state = "lost";
-      else if (state === "waiting" && isSent) waiting.push(this.#subscribeMessage(subscription));
+      else if (state === "waiting" && isSent) waiting.push(this.#subscribeMessage([subscription]));
     }
-    const queued = this.#link.queued.filter(
-      ({ querySetId }) =>
-        querySetId === undefined || this.#subscriptions.get(querySetId)?.state === "waiting",
-    );
+    const queued = this.#link.queued.filter(({ sets }) => !sets || sets[0]?.state === "waiting");
     this.#link.queued = [...waiting, ...queued];
   }
 
   /** Puts the subscriptions whose rows are in the cache in front of what is queued. */
   restore(): void {
-    this.#awaited = new Set();
-    const messages: Outgoing[] = [];
-    for (const subscription of this.#subscriptions.values()) {
-      if (subscription.state !== "applied") continue;
-      this.#awaited.add(subscription.querySetId);
-      messages.push(this.#subscribeMessage(subscription));
+    const applied = this.#applied();
+    this.#awaited = new Set(applied.map(({ querySetId }) => querySetId));
+    const messages = this.#mayBatch ? [applied] : applied.map((set) => [set]);
+    if (applied.length > 0) {
+      this.#link.queued = [...messages.map((sets) => this.#subscribeMessage(sets)), ...this.#link.queued];
     }
-    this.#link.queued = [...messages, ...this.#link.queued];
   }
 
-  /** Whether the rows of this query set are awaited after a reconnect. */
-  isAwaited(querySetId: number): boolean {
-    return this.#awaited?.has(querySetId) === true;
+  #applied(): Subscription[] {
+    return [...this.#subscriptions.values()].filter(({ state }) => state === "applied");
   }
 
-  /** An awaited query set is answered. */
-  settle(querySetId: number): void {
-    this.#awaited?.delete(querySetId);
+  /** A query set is answered. Returns whether its rows were awaited after a reconnect. */
+  settle(querySetId: number): boolean {
+    return this.#awaited?.delete(querySetId) === true;
   }
 
   /** Whether everything that was awaited is there. True once after each reconnect. */
@@ -133,7 +150,7 @@ export class SubscriptionRegistry {
   probe(): void {
     const requestId = this.#nextRequestId();
     const bytes = encodeUnsubscribe(requestId, PROBE_QUERY_SET_ID);
-    this.#link.send({ bytes, requestId, querySetId: PROBE_QUERY_SET_ID });
+    this.#link.send({ bytes, requestId, sets: [] });
   }
 
   /** Subscriptions that were ended while there was no connection; they are forgotten. */

@@ -26,13 +26,19 @@ export type ReducerOutcome =
 
 export type ServerMessage =
   | { tag: "InitialConnection"; identity: bigint; connectionId: bigint; token: string }
-  | { tag: "SubscribeApplied"; querySetId: number; tables: TableRows[] }
+  | { tag: "SubscribeAnswered"; results: SubscribeSetResult[] }
   | { tag: "UnsubscribeApplied"; querySetId: number; tables: TableRows[] }
-  | { tag: "SubscriptionError"; requestId: number | undefined; querySetId: number; error: string }
+  | { tag: "SubscriptionEnded"; querySetId: number; error: string }
   | { tag: "TransactionUpdate"; tables: TableRows[] }
-  | { tag: "OneOffQueryResult"; requestId: number; result: { tables: TableRows[] } | { error: string } }
+  | { tag: "OneOffQueryResult"; requestId: number; result: RowsOrError }
   | { tag: "ReducerResult"; requestId: number; timestampMicros: bigint; outcome: ReducerOutcome }
   | { tag: "ProcedureResult"; requestId: number; result: { value: Uint8Array } | { error: string } };
+
+/** The rows that a server has, or why there are none. */
+export type RowsOrError = { tables: TableRows[]; error?: undefined } | { tables?: undefined; error: string };
+
+/** Of a query set that was asked for. */
+export type SubscribeSetResult = { querySetId: number } & RowsOrError;
 
 /** Messages are put together here; making a buffer for each would cost more than all the rest of a call. */
 const scratch = /* @__PURE__ */ new BinaryWriter(4096);
@@ -52,15 +58,19 @@ function finished(): Uint8Array<ArrayBuffer> {
   return bytes;
 }
 
+/** A `Subscribe`, or for several query sets a `SubscribeBatch` (since 2.10.2), with one answer for all. */
 export function encodeSubscribe(
   requestId: number,
-  querySetId: number,
-  queries: readonly string[],
+  sets: readonly { querySetId: number; queries: readonly string[] }[],
 ): Uint8Array<ArrayBuffer> {
-  const writer = begun(0, requestId);
-  writer.writeU32(querySetId);
-  writer.writeU32(queries.length);
-  for (const query of queries) writer.writeString(query);
+  const isBatch = sets.length > 1;
+  const writer = begun(isBatch ? 5 : 0, requestId);
+  if (isBatch) writer.writeU32(sets.length);
+  for (const { querySetId, queries } of sets) {
+    writer.writeU32(querySetId);
+    writer.writeU32(queries.length);
+    for (const query of queries) writer.writeString(query);
+  }
   return finished();
 }
 
@@ -107,36 +117,36 @@ export function readServerMessage(reader: BinaryReader): ServerMessage {
         token: reader.readString(),
       };
     case 1:
+    case 8: {
       reader.readU32();
-      return {
-        tag: "SubscribeApplied",
-        querySetId: reader.readU32(),
-        tables: readQueryRows(reader, "inserts"),
-      };
+      const results: SubscribeSetResult[] = [];
+      for (let n = tag === 1 ? 1 : reader.readU32(); n > 0; n--) {
+        results.push({ querySetId: reader.readU32(), ...readRowsOrError(reader, tag === 1) });
+      }
+      return { tag: "SubscribeAnswered", results };
+    }
     case 2:
       reader.readU32();
       return {
         tag: "UnsubscribeApplied",
         querySetId: reader.readU32(),
-        tables: readOption(reader, () => readQueryRows(reader, "deletes")) ?? [],
+        tables: reader.readU8() === 0 ? readQueryRows(reader, "deletes") : [],
       };
-    case 3:
-      return {
-        tag: "SubscriptionError",
-        requestId: readOption(reader, () => reader.readU32()),
-        querySetId: reader.readU32(),
-        error: reader.readString(),
-      };
+    case 3: {
+      const isAnswer = reader.readU8() === 0;
+      if (isAnswer) reader.readU32();
+      const failed = { querySetId: reader.readU32(), error: reader.readString() };
+      return isAnswer
+        ? { tag: "SubscribeAnswered", results: [failed] }
+        : { tag: "SubscriptionEnded", ...failed };
+    }
     case 4:
       return { tag: "TransactionUpdate", tables: readTransactionUpdate(reader) };
     case 5:
       return {
         tag: "OneOffQueryResult",
         requestId: reader.readU32(),
-        result:
-          reader.readU8() === 0
-            ? { tables: readQueryRows(reader, "inserts") }
-            : { error: reader.readString() },
+        result: readRowsOrError(reader),
       };
     case 6:
       return {
@@ -162,12 +172,14 @@ function readBytes(reader: BinaryReader): Uint8Array {
   return reader.readBytes(reader.readU32());
 }
 
-function unknownTag(tag: number, type: string): ClientError {
-  return new ClientError("LC0840", `the server sent the unknown tag ${tag} of ${type}`);
+function readRowsOrError(reader: BinaryReader, isRows = false): RowsOrError {
+  return isRows || reader.readU8() === 0
+    ? { tables: readQueryRows(reader, "inserts") }
+    : { error: reader.readString() };
 }
 
-function readOption<T>(reader: BinaryReader, read: () => T): T | undefined {
-  return reader.readU8() === 0 ? read() : undefined;
+function unknownTag(tag: number, type: string): ClientError {
+  return new ClientError("LC0840", `the server sent the unknown tag ${tag} of ${type}`);
 }
 
 function readOutcome(reader: BinaryReader): ReducerOutcome {

@@ -1,5 +1,5 @@
 import { coerceToBigInt } from "./coerce";
-import { hexStringToU128, u128ToHexString, u128ToUint8Array } from "./hex";
+import { hexStringToU128, u128ToHexString, u128ToUint8Array, uint8ArrayToU128 } from "./hex";
 
 /** The algebraic type of `ConnectionId`. */
 export type ConnectionIdAlgebraicType = {
@@ -34,15 +34,9 @@ export class ConnectionId {
 
   /** A new id, from the platform's secure random numbers where it has them. */
   static random(): ConnectionId {
-    const bytes = new Uint8Array(16);
-    if (globalThis.crypto) {
-      globalThis.crypto.getRandomValues(bytes);
-    } else {
-      for (let i = 0; i < bytes.length; i++) bytes[i] = Math.floor(Math.random() * 256);
-    }
-    let value = 0n;
-    for (const byte of bytes) value = (value << 8n) | BigInt(byte);
-    return new ConnectionId(value);
+    const bytes = Uint8Array.from({ length: 16 }, () => Math.random() * 256);
+    globalThis.crypto?.getRandomValues(bytes);
+    return new ConnectionId(uint8ArrayToU128(bytes));
   }
 
   isEqual(other: ConnectionId): boolean {

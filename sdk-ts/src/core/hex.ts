@@ -10,11 +10,21 @@ export function uint8ArrayToHexString(array: Uint8Array): string {
   return text;
 }
 
-function littleEndianToBigInt(array: Uint8Array, length: number): bigint {
-  if (array.length !== length) {
-    throw badValue(`${length} bytes were expected, got ${array.length}`);
+/** The number that hexadecimal digits are, which have to be those of so many bytes. */
+function digitsToBigInt(digits: string, bytes: number): bigint {
+  if (digits.length !== 2 * bytes) {
+    throw badValue(`${bytes} bytes were expected, got ${digits.length / 2}`);
   }
-  return length === 0 ? 0n : BigInt(`0x${uint8ArrayToHexString(array)}`);
+  return BigInt(`0x${digits}`);
+}
+
+/** The digits of hexadecimal text. `0x` may stand before the text. */
+function digitsOf(str: string): string {
+  const digits = str.startsWith("0x") ? str.slice(2) : str;
+  if (!/^(?:[0-9a-fA-F]{2})*$/.test(digits)) {
+    throw badValue(`"${str}" is not hexadecimal text with two digits for each byte`);
+  }
+  return digits;
 }
 
 function bigIntToLittleEndian(value: bigint, length: number): Uint8Array {
@@ -29,20 +39,17 @@ function bigIntToLittleEndian(value: bigint, length: number): Uint8Array {
 
 /** The number in 16 bytes, the lowest first. */
 export function uint8ArrayToU128(array: Uint8Array): bigint {
-  return littleEndianToBigInt(array, 16);
+  return digitsToBigInt(uint8ArrayToHexString(array), 16);
 }
 
 /** The number in 32 bytes, the lowest first. */
 export function uint8ArrayToU256(array: Uint8Array): bigint {
-  return littleEndianToBigInt(array, 32);
+  return digitsToBigInt(uint8ArrayToHexString(array), 32);
 }
 
 /** The bytes of hexadecimal text, last digits first. `0x` may stand before the text. */
 export function hexStringToUint8Array(str: string): Uint8Array {
-  const digits = str.startsWith("0x") ? str.slice(2) : str;
-  if (!/^(?:[0-9a-fA-F]{2})*$/.test(digits)) {
-    throw badValue(`"${str}" is not hexadecimal text with two digits for each byte`);
-  }
+  const digits = digitsOf(str);
   const bytes = new Uint8Array(digits.length / 2);
   for (let i = 0; i < bytes.length; i++) {
     const from = digits.length - 2 * (i + 1);
@@ -53,12 +60,12 @@ export function hexStringToUint8Array(str: string): Uint8Array {
 
 /** The number with these 32 hexadecimal digits. */
 export function hexStringToU128(str: string): bigint {
-  return uint8ArrayToU128(hexStringToUint8Array(str));
+  return digitsToBigInt(digitsOf(str), 16);
 }
 
 /** The number with these 64 hexadecimal digits. */
 export function hexStringToU256(str: string): bigint {
-  return uint8ArrayToU256(hexStringToUint8Array(str));
+  return digitsToBigInt(digitsOf(str), 32);
 }
 
 /** The 16 bytes of a number, the lowest first. */

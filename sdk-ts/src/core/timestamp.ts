@@ -16,10 +16,11 @@ const ALGEBRAIC_TYPE: TimestampAlgebraicType = {
 
 const LARGEST_DATE_MILLIS = 8_640_000_000_000_000n;
 
-/** Milliseconds, rounded towards earlier times, and the microseconds that are left over. */
-function split(micros: bigint): { millis: bigint; rest: bigint } {
-  const rest = ((micros % 1000n) + 1000n) % 1000n;
-  return { millis: (micros - rest) / 1000n, rest };
+function dateOf(millis: bigint, use: string): Date {
+  if (millis > LARGEST_DATE_MILLIS || millis < -LARGEST_DATE_MILLIS) {
+    throw new RangeError(`Timestamp is outside of the representable range ${use} [LC0803]`);
+  }
+  return new Date(Number(millis));
 }
 
 /** A point in time: microseconds since the start of 1970, UTC. */
@@ -60,22 +61,16 @@ export class Timestamp {
 
   /** Without the microseconds; RangeError if a `Date` cannot express it. */
   toDate(): Date {
-    const millis = this.toMillis();
-    if (millis > LARGEST_DATE_MILLIS || millis < -LARGEST_DATE_MILLIS) {
-      throw new RangeError("Timestamp is outside of the representable range of a JavaScript Date [LC0803]");
-    }
-    return new Date(Number(millis));
+    return dateOf(this.toMillis(), "of a JavaScript Date");
   }
 
   /** RFC 3339 with six digits after the second: `2025-02-17T10:30:45.123456Z`. */
   toISOString(): string {
-    const { millis, rest } = split(this.__timestamp_micros_since_unix_epoch__);
-    if (millis > LARGEST_DATE_MILLIS || millis < -LARGEST_DATE_MILLIS) {
-      throw new RangeError(
-        "Timestamp is outside of the representable range for ISO string formatting [LC0803]",
-      );
-    }
-    return new Date(Number(millis)).toISOString().replace("Z", `${rest.toString().padStart(3, "0")}Z`);
+    const micros = this.__timestamp_micros_since_unix_epoch__;
+    // Left over from whole milliseconds, rounded towards earlier times.
+    const rest = ((micros % 1000n) + 1000n) % 1000n;
+    const date = dateOf((micros - rest) / 1000n, "for ISO string formatting");
+    return date.toISOString().replace("Z", `${rest.toString().padStart(3, "0")}Z`);
   }
 
   /** The time from `other` to this. */

@@ -1,4 +1,5 @@
 import { badValue } from "./errors";
+import { u128ToHexString, u128ToUint8Array, uint8ArrayToU128 } from "./hex";
 import type { Timestamp } from "./timestamp";
 
 /** The algebraic type of `Uuid`. */
@@ -17,12 +18,6 @@ const ALGEBRAIC_TYPE: UuidAlgebraicType = {
 
 const LARGEST = 0xffff_ffff_ffff_ffff_ffff_ffff_ffff_ffffn;
 const COUNTER_MASK = 0x7fff_ffff;
-
-function fromBytes(bytes: Uint8Array): Uuid {
-  let value = 0n;
-  for (const byte of bytes) value = (value << 8n) | BigInt(byte);
-  return new Uuid(value);
-}
 
 /** A UUID: the 128-bit number that its sixteen bytes are, read from the first on (spec 01 §1.10). */
 export class Uuid {
@@ -49,7 +44,7 @@ export class Uuid {
     const result = Uint8Array.from(bytes);
     result[6] = (result[6]! & 0x0f) | 0x40;
     result[8] = (result[8]! & 0x3f) | 0x80;
-    return fromBytes(result);
+    return new Uuid(uint8ArrayToU128(result.reverse()));
   }
 
   /** Version 7 from a counter of 31 bits, which is increased, a time, and four random bytes. */
@@ -64,21 +59,17 @@ export class Uuid {
     const count = counter.value & COUNTER_MASK;
     counter.value = (count + 1) & COUNTER_MASK;
 
-    const bytes = new Uint8Array(16);
-    let rest = millis;
-    for (let i = 5; i >= 0; i--) {
-      bytes[i] = Number(rest & 0xffn);
-      rest >>= 8n;
-    }
-    bytes[6] = 0x70;
-    bytes[7] = (count >>> 23) & 0xff;
-    bytes[8] = 0x80;
-    bytes[9] = (count >>> 15) & 0xff;
-    bytes[10] = (count >>> 7) & 0xff;
-    bytes[11] = (count & 0x7f) << 1;
-    bytes[12] = randomBytes[0]! & 0x7f;
-    bytes.set(randomBytes.subarray(1), 13);
-    return fromBytes(bytes);
+    const random = new DataView(randomBytes.buffer, randomBytes.byteOffset).getUint32(0);
+    // From the last byte on: four random ones, three and one of the counter around that of the variant, that of the version, six of
+    // the time.
+    return new Uuid(
+      BigInt(random & 0x7fff_ffff) |
+        (BigInt(count & 0x7f_ffff) << 33n) |
+        (0x80n << 56n) |
+        (BigInt(count >> 23) << 64n) |
+        (0x70n << 72n) |
+        (BigInt.asUintN(48, millis) << 80n),
+    );
   }
 
   /** From 32 hexadecimal digits, hyphens allowed. */
@@ -90,13 +81,12 @@ export class Uuid {
 
   /** 32 hexadecimal digits. */
   toHexString(): string {
-    return this.__uuid__.toString(16).padStart(32, "0");
+    return u128ToHexString(this.__uuid__);
   }
 
   /** The form with hyphens. */
   toString(): string {
-    const hex = this.toHexString();
-    return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
+    return this.toHexString().replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
   }
 
   asBigInt(): bigint {
@@ -105,11 +95,7 @@ export class Uuid {
 
   /** Sixteen bytes in the order of the text. */
   toBytes(): Uint8Array {
-    const bytes = new Uint8Array(16);
-    const view = new DataView(bytes.buffer);
-    view.setBigUint64(0, this.__uuid__ >> 64n);
-    view.setBigUint64(8, BigInt.asUintN(64, this.__uuid__));
-    return bytes;
+    return u128ToUint8Array(this.__uuid__).reverse();
   }
 
   getVersion(): UuidVersion {

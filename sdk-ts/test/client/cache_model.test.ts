@@ -160,18 +160,27 @@ class Simulation {
     this.server.socket.deliver(serverMessage.initialConnection());
   }
 
+  register(querySetId: number, texts: readonly string[]): { table: TableName; rows: Uint8Array[] } {
+    const queries = texts.map(parseSql);
+    this.model.sets.set(querySetId, queries);
+    const rows = queries.flatMap(({ table, range }) => this.model.selected(table, range)).map(personBytes);
+    return { table: queries[0]!.table, rows };
+  }
+
   /** Answers what the client asked for, in order. */
   answer(): void {
     for (const request of this.server.socket.take()) {
       if (request.tag === "Subscribe") {
-        const queries = request.queries.map(parseSql);
-        const rows = queries
-          .flatMap(({ table, range }) => this.model.selected(table, range))
-          .map(personBytes);
-        this.model.sets.set(request.querySetId, queries);
+        const { table, rows } = this.register(request.querySetId, request.queries);
         this.server.socket.deliver(
-          serverMessage.subscribeApplied(request.requestId, request.querySetId, queries[0]!.table, rows),
+          serverMessage.subscribeApplied(request.requestId, request.querySetId, table, rows),
         );
+      } else if (request.tag === "SubscribeBatch") {
+        const results = request.sets.map(({ querySetId, queries }) => {
+          const registered = this.register(querySetId, queries);
+          return { querySetId, ...registered };
+        });
+        this.server.socket.deliver(serverMessage.subscribeBatchApplied(request.requestId, results));
       } else if (request.tag === "Unsubscribe") {
         const queries = this.model.sets.get(request.querySetId)!;
         const rows = queries

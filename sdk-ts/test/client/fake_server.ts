@@ -12,6 +12,7 @@ const V3 = "v3.bsatn.spacetimedb";
 
 export type ClientMessage =
   | { tag: "Subscribe"; requestId: number; querySetId: number; queries: string[] }
+  | { tag: "SubscribeBatch"; requestId: number; sets: { querySetId: number; queries: string[] }[] }
   | { tag: "Unsubscribe"; requestId: number; querySetId: number }
   | { tag: "OneOffQuery"; requestId: number; query: string }
   | { tag: "Call"; kind: "reducer" | "procedure"; requestId: number; name: string; args: Uint8Array };
@@ -31,6 +32,12 @@ export function readClientMessages(payload: Uint8Array): ClientMessage[] {
       if (reader.readU8() !== 1) throw new Error("an unsubscribe must ask for the rows");
     } else if (tag === 2) {
       messages.push({ tag: "OneOffQuery", requestId, query: reader.readString() });
+    } else if (tag === 5) {
+      const sets = Array.from({ length: reader.readU32() }, () => ({
+        querySetId: reader.readU32(),
+        queries: Array.from({ length: reader.readU32() }, () => reader.readString()),
+      }));
+      messages.push({ tag: "SubscribeBatch", requestId, sets });
     } else {
       if (reader.readU8() !== 0) throw new Error("flags must be 0");
       const kind = tag === 3 ? "reducer" : "procedure";
@@ -80,6 +87,11 @@ export interface SetDelta {
   deletes: Uint8Array[];
 }
 
+export type SetResult = { querySetId: number } & (
+  | { table: string; rows: readonly Uint8Array[] }
+  | { error: string }
+);
+
 function writeQuerySets(writer: BinaryWriter, deltas: readonly SetDelta[]): void {
   writer.writeU32(deltas.length);
   for (const { querySetId, table, inserts, deletes } of deltas) {
@@ -109,6 +121,23 @@ export const serverMessage = {
       writer.writeU32(1);
       writer.writeString(table);
       writeRows(writer, rows);
+    }),
+  subscribeBatchApplied: (requestId: number, results: readonly SetResult[]) =>
+    message((writer) => {
+      writer.writeU8(8);
+      writer.writeU32(requestId);
+      writer.writeU32(results.length);
+      for (const { querySetId, ...outcome } of results) {
+        writer.writeU32(querySetId);
+        writer.writeU8("error" in outcome ? 1 : 0);
+        if ("error" in outcome) {
+          writer.writeString(outcome.error);
+          continue;
+        }
+        writer.writeU32(1);
+        writer.writeString(outcome.table);
+        writeRows(writer, outcome.rows);
+      }
     }),
   unsubscribeApplied: (requestId: number, querySetId: number, table: string, rows: readonly Uint8Array[]) =>
     message((writer) => {
@@ -206,11 +235,11 @@ export class FakeSocket implements WebSocketAdapter {
   }
 
   /** The connection ends, as when the server goes away. */
-  drop(error?: Error): void {
+  drop(error?: Error, code?: number): void {
     if (this.readyState === 3) return;
     this.readyState = 3;
     if (error) this.onerror({ error, message: error.message } as ErrorEvent);
-    this.onclose({} as CloseEvent);
+    this.onclose({ code } as CloseEvent);
   }
 
   /** Delivers messages in one payload. */

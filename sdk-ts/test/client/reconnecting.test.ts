@@ -3,8 +3,12 @@
 import { describe, expect, test } from "vitest";
 import type { ReconnectingInfo } from "../../src/client";
 import { ClientError } from "../../src/client";
+import type { DbConnection } from "./bindings";
 import { builder, connected, names, reconnected, row, server } from "./connected";
 import { serverMessage, settle, until } from "./fake_server";
+
+/** The rows of a query set of a batch. */
+const people = (querySetId: number, ...rows: Uint8Array[]) => ({ querySetId, table: "person", rows });
 
 describe("reconnecting", () => {
   test("keeps the cache, subscribes again, and tells the differences only", async () => {
@@ -306,19 +310,148 @@ describe("reconnecting", () => {
     connection.db.person.onInsert((_, { name }) => changes.push(`+${name}`));
     server.socket.drop();
     await reconnected(1);
-    const [first] = server.socket.take();
-    server.socket.deliver(serverMessage.subscribeApplied(first!.requestId, 0, "person", []));
+    server.socket.take();
+    const later = connection.subscriptionBuilder().subscribe("SELECT * FROM person WHERE id = 3");
+    await settle();
     server.socket.drop();
     await reconnected(2);
     expect(names(connection)).toEqual(["one", "two"]);
-    for (const request of server.socket.take() as { requestId: number; querySetId: number }[]) {
-      const rows = request.querySetId === 0 ? [row(1, "one")] : [];
-      server.socket.deliver(
-        serverMessage.subscribeApplied(request.requestId, request.querySetId, "person", rows),
-      );
-    }
+    const [batch, last] = server.socket.take();
+    expect(last).toMatchObject({ tag: "Subscribe", querySetId: 2 });
+    const results = [people(0, row(1, "one")), people(1)];
+    server.socket.deliver(serverMessage.subscribeBatchApplied(batch!.requestId, results));
+    server.socket.deliver(serverMessage.subscribeApplied(last!.requestId, 2, "person", []));
+    expect(later.isActive()).toBe(true);
     expect(names(connection)).toEqual(["one"]);
     expect(changes).toEqual(["-two"]);
     connection.disconnect();
+  });
+
+  describe("several subscriptions", () => {
+    const two = async (): Promise<{ connection: DbConnection; log: string[] }> => {
+      const log: string[] = [];
+      const connection = await connected((b) =>
+        b.withReconnect({ baseDelayMs: 0 }).onReconnect(() => log.push("reconnect")),
+      );
+      for (const n of [0, 1]) {
+        connection
+          .subscriptionBuilder()
+          .onError((_, error) => log.push(`${n}: ${error.message}`))
+          .subscribe(`SELECT * FROM person WHERE id = ${n}`);
+      }
+      await settle();
+      server.socket.deliver(
+        serverMessage.subscribeApplied(0, 0, "person", [row(0, "zero")]),
+        serverMessage.subscribeApplied(1, 1, "person", [row(1, "one"), row(2, "both")]),
+      );
+      const { person } = connection.db;
+      person.onInsert((_, { name }) => log.push(`+${name}`));
+      person.onUpdate((_, old, { name }) => log.push(`${old.name}>${name}`));
+      person.onDelete((_, { name }) => log.push(`-${name}`));
+      server.socket.drop();
+      await reconnected(1);
+      return { connection, log };
+    };
+    const taken = () => server.socket.take().map(({ tag }) => tag);
+
+    test("come back in one batch, and only the differences are told", async () => {
+      const { connection, log } = await two();
+      const [batch, ...others] = server.socket.take();
+      expect(others).toEqual([]);
+      expect(batch).toMatchObject({
+        tag: "SubscribeBatch",
+        sets: [
+          { querySetId: 0, queries: ["SELECT * FROM person WHERE id = 0"] },
+          { querySetId: 1, queries: ["SELECT * FROM person WHERE id = 1"] },
+        ],
+      });
+      server.socket.deliver(
+        serverMessage.subscribeBatchApplied(batch!.requestId, [
+          people(0, row(0, "nought")),
+          people(1, row(2, "both")),
+        ]),
+      );
+      expect(log).toEqual(["zero>nought", "-one", "reconnect"]);
+      connection.disconnect();
+    });
+
+    test("one of which is refused", async () => {
+      const { connection, log } = await two();
+      const [batch] = server.socket.take();
+      server.socket.deliver(
+        serverMessage.subscribeBatchApplied(batch!.requestId, [
+          { querySetId: 0, error: "no such table" },
+          people(1, row(1, "one"), row(2, "both")),
+        ]),
+      );
+      expect(log).toEqual(["0: no such table", "-zero", "reconnect"]);
+      connection.disconnect();
+    });
+
+    test("are asked for one by one if all together are refused", async () => {
+      const { connection, log } = await two();
+      const [batch] = server.socket.take();
+      server.socket.deliver(
+        serverMessage.subscribeBatchApplied(batch!.requestId, [
+          { querySetId: 0, error: "too much" },
+          { querySetId: 1, error: "too much" },
+        ]),
+      );
+      await settle();
+      const requests = server.socket.take();
+      expect(requests).toMatchObject([
+        { tag: "Subscribe", querySetId: 0 },
+        { tag: "Subscribe", querySetId: 1 },
+      ]);
+      expect(log).toEqual([]);
+      server.socket.deliver(
+        serverMessage.subscribeApplied(requests[0]!.requestId, 0, "person", [row(0, "zero")]),
+        serverMessage.subscriptionError(requests[1]!.requestId, 1, "too much"),
+      );
+      expect(log).toEqual(["1: too much", "-one", "-both", "reconnect"]);
+      connection.disconnect();
+    });
+
+    test("come back one by one from a server that knows no batch", async () => {
+      const { connection, log } = await two();
+      expect(taken()).toEqual(["SubscribeBatch"]);
+      server.socket.drop(undefined, 1011);
+      await reconnected(2);
+      expect(taken()).toEqual(["Subscribe", "Subscribe"]);
+      server.socket.deliver(
+        serverMessage.subscribeApplied(4, 0, "person", [row(0, "zero")]),
+        serverMessage.subscribeApplied(5, 1, "person", [row(1, "one"), row(2, "both")]),
+      );
+      expect(log).toEqual(["reconnect"]);
+      // It is the same server, however the connection is lost.
+      server.socket.drop();
+      await reconnected(3);
+      expect(taken()).toEqual(["Subscribe", "Subscribe"]);
+      connection.disconnect();
+    });
+  });
+
+  test("a session that the server still has: the next attempt follows soon", async () => {
+    const delays: number[] = [];
+    const connection = await connected((b) =>
+      b
+        .withReconnect({ baseDelayMs: 2, maxDelayMs: 60_000 })
+        .onReconnecting((_, { attempt, delayMs }) => delays.push(attempt, delayMs)),
+    );
+    const session = server.attempts[0]!.sessionId!;
+    expect(session).toMatch(/^[0-9a-f]{32}$/);
+    server.socket.drop();
+    for (let attempt = 1; attempt <= 5; attempt++) {
+      await until("a socket", () => server.sockets.length === attempt + 1);
+      server.socket.open();
+      server.socket.drop(undefined, 4000);
+    }
+    await reconnected(6);
+    expect(server.attempts.every(({ sessionId }) => sessionId === session)).toBe(true);
+    expect(delays.filter((_, i) => i % 2 === 0)).toEqual([1, 1, 1, 1, 1, 1]);
+    expect(Math.max(...delays)).toBeLessThanOrEqual(2);
+    connection.disconnect();
+    await connected((b) => b.withReconnect(false));
+    expect(server.attempts.at(-1)!.sessionId).toBeUndefined();
   });
 });

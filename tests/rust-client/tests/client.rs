@@ -1,4 +1,4 @@
-//! The published crate `spacetimedb-sdk` 2.10.1 against a running server: identity, calls, subscriptions.
+//! The published crate `spacetimedb-sdk` 2.14.0 against a running server: identity, calls, subscriptions.
 
 mod common;
 

@@ -135,11 +135,11 @@ impl Writer {
             }
             OtherRequest::Subscribe {
                 request_id,
-                query_set_id,
-                set,
+                is_batch,
+                sets,
                 ticket,
             } => self.timed(QueryKind::Subscribe, |writer| {
-                writer.subscribe(key(query_set_id), request_id, set, ticket);
+                writer.subscribe(connection, (request_id, is_batch), sets, ticket);
             }),
             OtherRequest::Unsubscribe {
                 request_id,

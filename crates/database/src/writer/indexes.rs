@@ -29,8 +29,8 @@ const CHANGES_BYTES_MAX: usize = 32 << 20;
 const CAUGHT_UP_CHANGES_MAX: usize = 1024;
 /// After so many rounds it is given up.
 const ROUNDS_MAX: usize = 64;
-/// A query is asked again at most so often for an index.
-const WAITS_MAX: u32 = 8;
+/// A query set is asked again at most so often for an index.
+const WAITS_MAX: usize = 8;
 /// A new index is held so long for those who have waited for it.
 const HELD_FOR_WAITERS: Duration = Duration::from_secs(2);
 /// After a building that was given up, views ask for their index again.
@@ -38,7 +38,8 @@ const TRIED_AGAIN_AFTER: Duration = Duration::from_secs(60);
 
 impl Writer {
     /// Makes sure that the indexes are there that a set needs, or may be built at once when it is made a live one. Otherwise gives the
-    /// end of a building: the set is to be asked again then.
+    /// end of a building: the request of so many sets is to be asked again then. `coming` are the indexes that the sets in front of it
+    /// will hold.
     ///
     /// # Errors
     /// What the client is told: there is none for it.
@@ -46,7 +47,8 @@ impl Writer {
         &mut self,
         set: &CompiledSet,
         connection: ConnectionNumber,
-        ticket: &ReadTicket,
+        (ticket, sets): (&ReadTicket, usize),
+        coming: &mut Vec<(TableId, ColId)>,
     ) -> Result<Option<oneshot::Receiver<()>>, Refusal> {
         let columns = set.queries.iter().flat_map(|query| query.held_columns());
         let mut missing = Vec::new();
@@ -65,8 +67,13 @@ impl Writer {
         };
         let (client, budget) = (client.peer.identity, client.queue.budget().clone());
         let builds = self.state.indexes.builds.iter();
-        // Those that the set itself will hold are as good as built.
-        let mut coming: Vec<_> = builds.map(|build| (build.table, build.column)).collect();
+        // Those that the request itself will hold are as good as built.
+        for build in builds {
+            let place = (build.table, build.column);
+            if !coming.contains(&place) {
+                coming.push(place);
+            }
+        }
         let mut wanted = None;
         for (schema, column) in missing {
             let place = (schema.id, column);
@@ -76,7 +83,7 @@ impl Writer {
                 let taken = (&**schema, column);
                 indexes
                     .takers
-                    .take(&self.datastore, &coming, taken, client)?;
+                    .take(&self.datastore, coming, taken, client)?;
                 coming.push(place);
             }
             let table = self.datastore.table(schema.id);
@@ -84,7 +91,7 @@ impl Writer {
             if rows <= BUILT_AT_ONCE_ROWS_MAX {
                 continue;
             }
-            if ticket.way_back.is_none() || ticket.waits >= WAITS_MAX {
+            if ticket.way_back.is_none() || ticket.waits as usize >= WAITS_MAX * sets {
                 return Err(no_index(schema, column).into());
             }
             let mut builds = indexes.builds.iter();

@@ -122,18 +122,44 @@ impl Writer {
         waiter: Waiter<Result<(), ConnectError>>,
     ) {
         let (peer, id) = (client.peer, client.id());
+        let session_id = client.request.session_id;
+        if let Some(in_use) = session_id.and_then(|session| self.end_session(id.identity, session))
+        {
+            return waiter.answer(Err(in_use));
+        }
         if let Err(refused) = self.connect(id, Some(&client.request.jwt_payload)) {
             return waiter.answer(Err(refused.into()));
         }
         let known = Client {
             peer,
             id,
+            session_id,
             queue: client.queue.clone(),
             query_sets: FxHashMap::default(),
             counts: SetCounts::default(),
         };
         self.state.clients.insert(client.connection, known);
+        if let Some(session_id) = session_id {
+            let session = (id.identity, session_id);
+            self.state.sessions.insert(session, client.connection);
+        }
         self.event(Event::Connected { client, waiter });
+    }
+
+    /// Ends the connection of a session that is live: the client has lost it, and comes anew. Returns why it cannot be let in this
+    /// time (05 §11).
+    fn end_session(&mut self, identity: Identity, session_id: u128) -> Option<ConnectError> {
+        let live = *self.state.sessions.get(&(identity, session_id))?;
+        self.cut_client(live);
+        Some(ConnectError::SessionInUse(format!("another connection of session {session_id:032x} was live, and was ended: connect again [LC0342]")))
+    }
+
+    /// Ends a connection at once, before anything that it sends from now on is carried out.
+    fn cut_client(&mut self, connection: ConnectionNumber) {
+        if let Some(client) = self.state.clients.get(&connection) {
+            client.queue.cut();
+        }
+        self.disconnect_client(connection);
     }
 
     pub(super) fn disconnect_client(&mut self, connection: ConnectionNumber) {
@@ -143,6 +169,10 @@ impl Writer {
         for (&id, set) in &client.query_sets {
             let key = SetKey { connection, id };
             self.release_queries(client.peer.identity, key, &set.set.queries);
+        }
+        if let Some(session_id) = client.session_id {
+            let session = (client.id.identity, session_id);
+            self.state.sessions.remove(&session);
         }
         self.event(Event::Disconnected { connection });
         self.disconnect(client.id);
@@ -159,8 +189,7 @@ impl Writer {
             .map(|(connection, _)| *connection)
             .collect();
         for connection in ended {
-            self.state.clients[&connection].queue.cut();
-            self.disconnect_client(connection);
+            self.cut_client(connection);
         }
     }
 

@@ -426,6 +426,7 @@ impl Writer {
         state.indexes.forget();
         (state.has_failed_joins, state.has_failed_windows) = (false, false);
         let clients = std::mem::take(&mut state.clients);
+        state.sessions.clear();
         self.datastore.forget_live();
         for connection in clients.into_keys() {
             self.event(Event::Closed {

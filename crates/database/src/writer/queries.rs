@@ -6,21 +6,22 @@ use lightcone_query::{Projection, SelectPlan};
 use lightcone_schema::TableSchema;
 use lightcone_types::Identity;
 use lightcone_wire::server;
+use tokio::sync::oneshot;
 
 use super::state::SetCounts;
 use super::views::{views_of, views_of_set};
 use super::{QuerySet, Writer};
-use crate::answer::{Answering, DeferredAnswer, Reply};
+use crate::answer::{Answering, DeferredAnswer, Failed, Part, Reply};
 use crate::error::{Refusal, SqlError};
-use crate::evaluate::Finder;
+use crate::evaluate::{Allowance, Finder, Source};
 use crate::events::{Answer, Event};
 use crate::inbox::{FoundQuery, HttpQuery, Input, QueryTurn};
 use crate::outgoing::{Delivery, ReadTicket};
 use crate::peer::{ConnectionNumber, SetKey};
-use crate::request::CompiledSet;
+use crate::request::{CompiledSet, RequestedSet};
 use crate::rights::Rights;
 use crate::row_limit;
-use crate::views::ViewRead;
+use crate::views::{ViewMessage, ViewRead};
 use lightcone_live::{BoundQuery, Holder, IndexUser, LiveQuery};
 
 /// A connection with so few queries, and this part of the steps it may have, is let in however many steps others have: a few
@@ -32,24 +33,18 @@ const MODEST_JOINS_MAX: usize = 4;
 /// So much of a view's time counts as one row that is looked at.
 const ROW_NANOS: u64 = 100;
 
-/// What comes of evaluating queries.
-enum Evaluated {
-    Answer(Answer),
-    /// The answer says why there are no rows.
-    Refused(Answer),
-    /// It was tried whether it needs a permit of the database, and it does: the connection has its ticket back, and asks again.
-    NoPermit,
-}
+/// Queries with what they read, or why there is nothing for them.
+type Found = Result<Vec<(BoundQuery, Source)>, String>;
 
 impl Writer {
+    /// Lets query sets in, with one answer for all of them. No update of theirs comes before it.
     pub(super) fn subscribe(
         &mut self,
-        key: SetKey,
-        request_id: u32,
-        set: Result<CompiledSet, Refusal>,
+        connection: ConnectionNumber,
+        (request_id, is_batch): (u32, bool),
+        mut sets: Vec<RequestedSet>,
         ticket: ReadTicket,
     ) {
-        let connection = key.connection;
         // A client that is gone needs no rows; its disconnect follows.
         let Some(client) = self.state.clients.get(&connection) else {
             return;
@@ -58,89 +53,203 @@ impl Writer {
             return;
         }
         let identity = client.peer.identity;
-        if set
-            .as_ref()
-            .is_ok_and(|set| self.waits_with_windows(set, &ticket))
-        {
+        if self.waits_with_windows(&sets, &ticket) {
             return ticket.give_back();
         }
-        let reply = Reply::Subscribed {
-            request_id,
-            query_set_id: key.id,
-        };
-        let let_in = set.and_then(|set| {
-            self.check_row_limit(connection, &set)?;
-            let index = self.prepare_indexes(&set, connection, &ticket)?;
-            if index.is_none() {
-                self.admit(key, &set)?;
-            }
-            Ok((set, index))
-        });
-        let set = match let_in {
-            Ok((_, Some(index))) => return ticket.wait_for(index),
-            Ok((set, None)) => set,
-            Err(refusal) => return self.refuse(connection, reply, &refusal, ticket),
-        };
-        let views = views_of_set(&set.queries);
-        if let Err(refusal) = self.open(connection, identity, &views, &set.queries) {
-            self.state.query_load.remove(&set.queries);
-            return self.refuse(connection, reply, &refusal, ticket);
+        if let Some(index) = self.check_sets(connection, &mut sets, &ticket) {
+            return ticket.wait_for(index);
         }
+        // Making rows of views is a transaction, of which the first rows must not know less than others.
+        let messages = self.open_views((connection, identity), request_id, &mut sets);
+        self.end_failed_windows();
+        let mut left = Allowance::default();
+        let (mut parts, mut live) = (Vec::with_capacity(sets.len()), Vec::new());
+        let mut sets = sets.into_iter();
+        while let Some(RequestedSet { id, compiled }) = sets.next() {
+            let key = SetKey { connection, id };
+            let reply = match is_batch {
+                true => Reply::SetOfBatch { query_set_id: id },
+                false => Reply::Subscribed {
+                    request_id,
+                    query_set_id: id,
+                },
+            };
+            let part = match compiled {
+                Ok(set) => self.add_set((key, identity), reply, set, &ticket, &mut left),
+                Err(Refusal(error)) => Some(Part::new(reply, Err(error), None)),
+            };
+            let Some(part) = part else {
+                for key in live.into_iter().flatten() {
+                    self.unregister(key, None);
+                }
+                for set in sets {
+                    let (id, views) = (set.id, views_of_set(set.queries()));
+                    self.unsubscribe_from_views(identity, &views, SetKey { connection, id });
+                }
+                return ticket.give_back();
+            };
+            live.push(part.has_rows().then_some(key));
+            parts.push(part);
+        }
+        let answering = match is_batch {
+            true => Answering::of_batch(request_id, parts),
+            false => Answering::new(parts),
+        };
+        let (answer, has_rows) = self.make(connection, answering, ticket);
+        let mut told = Vec::new();
+        for ((key, has_rows), messages) in live.into_iter().zip(has_rows).zip(messages) {
+            match (key, has_rows) {
+                (Some(_), true) => told.extend(messages),
+                (Some(key), false) => self.unregister(key, None),
+                (None, _) => {}
+            }
+        }
+        self.event(Event::Answered { connection, answer });
+        self.transactions().tell(told);
+    }
+
+    /// Checks sets before work is done for them; those that are refused say why. Some: they wait for an index.
+    fn check_sets(
+        &mut self,
+        connection: ConnectionNumber,
+        sets: &mut [RequestedSet],
+        ticket: &ReadTicket,
+    ) -> Option<oneshot::Receiver<()>> {
+        let ticket = (ticket, sets.len());
+        let (mut index, mut coming) = (None, Vec::new());
+        for set in sets {
+            let Ok(compiled) = &set.compiled else {
+                continue;
+            };
+            let checked = self
+                .check_row_limit(connection, compiled)
+                .and_then(|()| self.prepare_indexes(compiled, connection, ticket, &mut coming));
+            match checked {
+                Ok(wanted) => index = index.or(wanted),
+                Err(refusal) => set.compiled = Err(refusal),
+            }
+        }
+        index
+    }
+
+    /// Makes sure that the rows of the sets' views are known, and stay: each set counts as subscribed to them. Returns what is to be
+    /// told of the views of each set. What it takes is the client's.
+    fn open_views(
+        &mut self,
+        (connection, client): (ConnectionNumber, Identity),
+        request_id: u32,
+        sets: &mut [RequestedSet],
+    ) -> Vec<Vec<ViewMessage>> {
+        let opened = sets.iter_mut().map(|set| {
+            let views = views_of_set(set.queries());
+            if views.is_empty() {
+                return Vec::new();
+            }
+            let id = set.id;
+            match self.materialise_for((connection, client), &views) {
+                Ok(()) => {
+                    let key = SetKey { connection, id };
+                    self.subscribe_to_views(client, &views, key, request_id)
+                }
+                Err(refusal) => {
+                    set.compiled = Err(refusal);
+                    Vec::new()
+                }
+            }
+        });
+        opened.collect()
+    }
+
+    fn materialise_for(&mut self, (connection, client): (ConnectionNumber, Identity), views: &[ViewRead]) -> Result<(), Refusal> {
+        self.may_find_first_rows(client)?;
+        let started = self.now_instant();
+        let opened = self.materialise(client, Some(connection), views);
+        let took = self.now_instant().saturating_duration_since(started);
+        self.spend_first_rows(client, took.as_nanos() as u64 / ROW_NANOS);
+        opened
+    }
+
+    /// Makes sure that the rows of a set's windows are known.
+    fn open_windows_for(
+        &mut self,
+        (connection, client): (ConnectionNumber, Identity),
+        queries: &[Arc<LiveQuery>],
+    ) -> Result<(), Refusal> {
+        if queries.iter().all(|query| query.window().is_none()) {
+            return Ok(());
+        }
+        // With views, it was asked before.
+        if views_of_set(queries).is_empty() {
+            self.may_find_first_rows(client)?;
+        }
+        let opened = self.open_windows(connection, queries);
+        self.spend_first_rows(client, self.state.windows.rows_looked_at() as u64);
+        opened
+    }
+
+    fn may_find_first_rows(&self, client: Identity) -> Result<(), Refusal> {
+        let rate = self.shared.options.limits.live_rows_per_second;
+        let now = self.now_instant();
+        match self.state.first_rows.may_begin(&client, rate, now) {
+            true => Ok(()),
+            false => Err(Refusal(format!("finding the first rows of views and windows (ORDER BY … LIMIT) for this client took more of the database's time than limits.live-rows-per-second allows ({rate} rows looked at): try again in a few seconds [LC0730]"))),
+        }
+    }
+
+    fn spend_first_rows(&mut self, client: Identity, rows: u64) {
+        let rate = self.shared.options.limits.live_rows_per_second;
+        let now = self.now_instant();
+        self.state.first_rows.spend(client, rows, rate, now);
+    }
+
+    /// Makes a set, whose views are [open](Self::open_views), a live one and finds its first rows, or says why not. None: that needs a
+    /// permit of the database.
+    fn add_set(
+        &mut self,
+        (key, client): (SetKey, Identity),
+        reply: Reply,
+        set: CompiledSet,
+        ticket: &ReadTicket,
+        left: &mut Allowance,
+    ) -> Option<Part> {
+        let connection = key.connection;
+        let mut added = self.admit(key, &set);
+        if added.is_ok() {
+            added = self.open_windows_for((connection, client), &set.queries);
+            if added.is_err() {
+                self.state.query_load.remove(&set.queries);
+            }
+        }
+        let found = match added {
+            Ok(()) => {
+                let found = self.find(connection, plans_of(&set), ticket, left);
+                if !matches!(found, Some(Ok(_))) {
+                    self.close_windows(&set.queries);
+                    self.state.query_load.remove(&set.queries);
+                }
+                found
+            }
+            Err(Refusal(error)) => Some(Err(error)),
+        };
+        let Some(Ok(sources)) = found else {
+            self.unsubscribe_from_views(client, &views_of_set(&set.queries), key);
+            return found.map(|refused| Part::new(reply, refused, None));
+        };
         self.state.query_sets += 1;
         let number = self.state.query_sets;
         let shared = self.shared.clone();
-        let failed = Box::new(move || {
+        let failed: Failed = Box::new(move || {
             // If the database is gone, so is the subscription.
             let failed = Input::SubscriptionFailed { set: key, number };
             let _ = shared.inbox.send(failed);
         });
-        match self.evaluate(connection, plans_of(&set), reply, ticket, Some(failed)) {
-            Evaluated::Answer(answer) => {
-                self.register(key, QuerySet { number, set }, answer);
-                self.subscribe_to_views(identity, &views, key, request_id);
-            }
-            not_answered => {
-                self.close_windows(&set.queries);
-                self.state.query_load.remove(&set.queries);
-                if let Evaluated::Refused(answer) = not_answered {
-                    self.event(Event::Answered { connection, answer });
-                }
-            }
-        }
+        self.register(key, QuerySet { number, set });
+        Some(Part::new(reply, Ok(sources), Some(failed)))
     }
 
-    /// Makes sure that the rows of a set's views and windows are known. What that takes is the client's.
-    fn open(
-        &mut self,
-        connection: ConnectionNumber,
-        client: Identity,
-        views: &[ViewRead],
-        queries: &[Arc<LiveQuery>],
-    ) -> Result<(), Refusal> {
-        let has_windows = queries.iter().any(|query| query.window().is_some());
-        if views.is_empty() && !has_windows {
-            return Ok(());
-        }
-        let rate = self.shared.options.limits.live_rows_per_second;
-        let started = self.now_instant();
-        if !self.state.first_rows.may_begin(&client, rate, started) {
-            return Err(Refusal(format!("finding the first rows of views and windows (ORDER BY … LIMIT) for this client took more of the database's time than limits.live-rows-per-second allows ({rate} rows looked at): try again in a few seconds [LC0730]")));
-        }
-        let mut opened = self.materialise(client, Some(connection), views);
-        let now = self.now_instant();
-        let took = now.saturating_duration_since(started).as_nanos() as u64;
-        let mut rows = took / ROW_NANOS;
-        if opened.is_ok() && has_windows {
-            opened = self.open_windows(connection, queries);
-            rows += self.state.windows.rows_looked_at() as u64;
-        }
-        self.state.first_rows.spend(client, rows, rate, now);
-        opened
-    }
-
-    /// Whether a set's other queries may need a permit that it does not have: new windows would be filled in vain, and again.
-    fn waits_with_windows(&self, set: &CompiledSet, ticket: &ReadTicket) -> bool {
-        let mut queries = set.queries.iter();
+    /// Whether other queries of a request may need a permit that it does not have: new windows would be filled in vain, and again.
+    fn waits_with_windows(&self, sets: &[RequestedSet], ticket: &ReadTicket) -> bool {
+        let mut queries = sets.iter().flat_map(RequestedSet::queries);
         let is_new = |query: &Arc<LiveQuery>| {
             let window = query.window();
             window.is_some_and(|window| !self.state.windows.has(window))
@@ -220,18 +329,14 @@ impl Writer {
     }
 
     /// Makes an admitted set a live one.
-    fn register(&mut self, key: SetKey, set: QuerySet, answer: Answer) {
+    fn register(&mut self, key: SetKey, set: QuerySet) {
         let queries = set.set.queries.clone();
         if let Some(client) = self.state.clients.get_mut(&key.connection) {
             client.counts.add(&queries);
             client.query_sets.insert(key.id, set);
         }
         self.watch(&queries, 1);
-        self.event(Event::Subscribed {
-            set: key,
-            queries,
-            answer,
-        });
+        self.event(Event::Subscribed { set: key, queries });
     }
 
     /// Ends a live set, and tells fan-out, and the client what it is not told yet.
@@ -259,32 +364,6 @@ impl Writer {
         self.watch(queries, -1);
     }
 
-    fn refuse(
-        &mut self,
-        connection: ConnectionNumber,
-        reply: Reply,
-        refusal: &Refusal,
-        ticket: ReadTicket,
-    ) {
-        let answer = self.refusal(connection, reply, &refusal.0, Some(ticket));
-        self.event(Event::Answered { connection, answer });
-    }
-
-    /// The answer to what is refused. It keeps the ticket, as any other.
-    fn refusal(
-        &mut self,
-        connection: ConnectionNumber,
-        reply: Reply,
-        error: &str,
-        ticket: Option<ReadTicket>,
-    ) -> Answer {
-        let mut answer = self.ready(connection, reply.error(error));
-        if let Some(Delivery::Messages(message)) = answer.as_deref_mut() {
-            message.ticket = ticket.map(|ticket| Box::new(ticket.evaluated()));
-        }
-        answer
-    }
-
     pub(super) fn unsubscribe(&mut self, key: SetKey, request_id: u32, ticket: Option<ReadTicket>) {
         let (connection, query_set_id) = (key.connection, key.id);
         let reply = Reply::Unsubscribed {
@@ -300,15 +379,28 @@ impl Writer {
                 "Subscription not found: ({}, {}, {query_set_id})",
                 client.peer.identity, client.id.connection_id
             );
-            let answer = self.refusal(connection, reply, &error, ticket);
+            let answer = match ticket {
+                Some(ticket) => {
+                    let answering = Answering::new(vec![Part::new(reply, Err(error), None)]);
+                    self.make(connection, answering, ticket).0
+                }
+                None => {
+                    let mut message = Vec::new();
+                    reply.error(&mut message, &error);
+                    self.ready(connection, message)
+                }
+            };
             return self.event(Event::Answered { connection, answer });
         };
         let answer = match ticket {
             Some(ticket) => {
-                match self.evaluate(connection, plans_of(&live.set), reply, ticket, None) {
-                    Evaluated::Answer(answer) | Evaluated::Refused(answer) => answer,
-                    Evaluated::NoPermit => return,
-                }
+                let plans = plans_of(&live.set);
+                let found = self.find(connection, plans, &ticket, &mut Allowance::default());
+                let Some(found) = found else {
+                    return ticket.give_back();
+                };
+                let answering = Answering::new(vec![Part::new(reply, found, None)]);
+                self.make(connection, answering, ticket).0
             }
             None => {
                 let mut message = Vec::new();
@@ -346,95 +438,94 @@ impl Writer {
             self.materialise(peer.identity, None, &views_of(&plan))?;
             Ok(plan)
         });
-        let plan = match plan {
-            Ok(plan) => plan,
-            Err(refusal) => return self.refuse(connection, reply, &refusal, ticket),
+        let found = match plan {
+            Ok(plan) => self.find(connection, vec![plan], &ticket, &mut Allowance::default()),
+            Err(Refusal(error)) => Some(Err(error)),
         };
-        match self.evaluate(connection, vec![plan], reply, ticket, None) {
-            Evaluated::Answer(answer) | Evaluated::Refused(answer) => {
-                self.event(Event::Answered { connection, answer });
-            }
-            Evaluated::NoPermit => {}
-        }
+        let Some(found) = found else {
+            return ticket.give_back();
+        };
+        let answering = Answering::new(vec![Part::new(reply, found, None)]);
+        let (answer, _) = self.make(connection, answering, ticket);
+        self.event(Event::Answered { connection, answer });
     }
 
-    /// Evaluates plans on the committed state: here if it is cheap, on another thread otherwise. `failed` is for the other
-    /// thread, if it comes to no answer. Refused are rows that were found here, and are more than the client may have now.
-    fn evaluate(
+    /// Finds what queries read in the committed state, here if it is cheap. None: it was tried without a permit of the database, and
+    /// needs one.
+    fn find(
         &mut self,
         connection: ConnectionNumber,
         plans: Vec<BoundQuery>,
-        reply: Reply,
-        ticket: ReadTicket,
-        failed: Option<Box<dyn FnOnce() + Send>>,
-    ) -> Evaluated {
+        ticket: &ReadTicket,
+        left: &mut Allowance,
+    ) -> Option<Found> {
         let Some(client) = self.state.clients.get(&connection) else {
-            return Evaluated::Answer(None);
+            return Some(Ok(Vec::new()));
         };
         let budget = client.queue.budget().clone();
-        if budget.is_gone() {
-            return Evaluated::Answer(None);
-        }
         let mut plans_of_rules = plans.iter().filter(|plan| plan.has_rules());
         let row_limit = match plans_of_rules.next() {
             Some(_) => row_limit::of(&self.datastore, client.peer.rights),
             None => None,
         };
-        let mut finder = self.finder(ticket.first_try.is_none(), row_limit);
-        let mut exceeded = None;
-        let find = |plan: BoundQuery| {
+        let mut finder = self.finder(ticket.first_try.is_none(), row_limit, left);
+        let mut found = Vec::with_capacity(plans.len());
+        for plan in plans {
             let source = match &plan {
                 BoundQuery::Window(window) => match finder.find_window(window, &budget) {
                     Ok(source) => source,
-                    Err(error) => {
-                        exceeded = Some(error);
-                        return None;
-                    }
+                    Err(exceeded) => return Some(Err(exceeded.to_string())),
                 },
                 _ => finder.find(&plan)?,
             };
-            Some((plan, source))
-        };
-        let sources: Option<Vec<_>> = plans.into_iter().map(find).collect();
-        let sources = match (sources, exceeded) {
-            (Some(sources), _) => sources,
-            (None, Some(exceeded)) => {
-                let error = exceeded.to_string();
-                return Evaluated::Refused(self.refusal(connection, reply, &error, Some(ticket)));
-            }
-            (None, None) => {
-                ticket.give_back();
-                return Evaluated::NoPermit;
-            }
-        };
-        let answering = Answering::new(sources, reply);
-        if !answering.is_deferred() {
-            return match answering.finish(&budget) {
-                Ok(mut message) => {
-                    message.ticket = Some(Box::new(ticket.evaluated()));
-                    Evaluated::Answer(Some(Box::new(Delivery::Messages(message))))
-                }
-                Err(error) => {
-                    let error = error.to_string();
-                    Evaluated::Refused(self.refusal(connection, reply, &error, Some(ticket)))
-                }
-            };
+            found.push((plan, source));
         }
-        // What is only to be written needs no permit: nothing is frozen for it.
-        let ticket = match ticket.first_try.is_some() {
-            true => ticket.evaluated(),
-            false => ticket.settled(),
-        };
-        let answer = DeferredAnswer {
-            answering,
-            ticket: Some(ticket),
-            failed,
-        };
-        let answer = Delivery::Deferred(self.shared.read_for(&budget, answer));
-        Evaluated::Answer(Some(Box::new(answer)))
+        Some(Ok(found))
     }
 
-    fn finder(&mut self, may_freeze: bool, row_limit: Option<u64>) -> Finder<'_> {
+    /// Makes an answer: here if that is cheap, on another thread otherwise. Returns it with whether each part of it has rows, as far as
+    /// that is known.
+    fn make(
+        &mut self,
+        connection: ConnectionNumber,
+        mut answering: Answering,
+        ticket: ReadTicket,
+    ) -> (Answer, Vec<bool>) {
+        let client = self.state.clients.get(&connection);
+        let budget = client.map(|client| client.queue.budget().clone());
+        let Some(budget) = budget.filter(|budget| !budget.is_gone()) else {
+            return (None, answering.has_rows());
+        };
+        if answering.is_deferred() {
+            // What is only to be written needs no permit: nothing is frozen for it.
+            let ticket = match ticket.first_try.is_some() {
+                true => ticket.evaluated(),
+                false => ticket.settled(),
+            };
+            let has_rows = answering.has_rows();
+            let answer = DeferredAnswer {
+                answering,
+                ticket: Some(ticket),
+            };
+            let answer = Delivery::Deferred(self.shared.read_for(&budget, answer));
+            return (Some(Box::new(answer)), has_rows);
+        }
+        let mut answer = match answering.finish(&budget) {
+            Ok(message) => Some(Box::new(Delivery::Messages(message))),
+            Err(error) => self.ready(connection, answering.refuse(&error.to_string())),
+        };
+        if let Some(Delivery::Messages(message)) = answer.as_deref_mut() {
+            message.ticket = Some(Box::new(ticket.evaluated()));
+        }
+        (answer, answering.has_rows())
+    }
+
+    fn finder<'f>(
+        &'f mut self,
+        may_freeze: bool,
+        row_limit: Option<u64>,
+        left: &'f mut Allowance,
+    ) -> Finder<'f> {
         let (datastore, state) = (&mut self.datastore, &mut self.state);
         Finder::new(
             datastore,
@@ -442,6 +533,7 @@ impl Writer {
             &state.windows,
             may_freeze,
             row_limit,
+            left,
         )
     }
 
@@ -544,7 +636,8 @@ impl Writer {
             Ok(plans)
         });
         let row_limit = row_limit::of(&self.datastore, rights);
-        let mut finder = self.finder(turn != QueryTurn::First, row_limit);
+        let mut left = Allowance::default();
+        let mut finder = self.finder(turn != QueryTurn::First, row_limit, &mut left);
         let find = |plan: &BoundQuery| match plan {
             BoundQuery::Table(plan) if is_row_count(plan) => Some(finder.count(plan)),
             plan => finder.find(plan),

@@ -1,5 +1,6 @@
 //! What the writer knows beside the tables.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -25,6 +26,7 @@ use crate::views::Views;
 pub(super) struct Client {
     pub peer: Peer,
     pub id: ClientId,
+    pub session_id: Option<u128>,
     pub queue: Arc<OutgoingQueue>,
     pub query_sets: FxHashMap<u32, QuerySet>,
     /// In all query sets.
@@ -83,6 +85,8 @@ pub(crate) struct WriterState {
     /// How many of these are of reducers.
     pub(super) round_reducer_records: u64,
     pub(super) clients: FxHashMap<ConnectionNumber, Client>,
+    /// Those that are live. Clients choose the ids, which are hashed with a secret.
+    pub(super) sessions: HashMap<(Identity, u128), ConnectionNumber>,
     /// Live queries per table.
     pub(super) watchers: FxHashMap<TableId, usize>,
     pub(super) query_load: QueryLoad,

@@ -113,22 +113,18 @@ impl Writer {
         round.change_views(|views, evaluation| views.materialise(evaluation, caller, reads))
     }
 
-    /// Counts a query set that reads views. What its client is to be told of them comes behind its first rows.
+    /// Counts a query set that reads views. Returns what its client is to be told of them behind its first rows.
     pub(super) fn subscribe_to_views(
         &mut self,
         caller: Identity,
         reads: &[ViewRead],
         set: SetKey,
         request_id: u32,
-    ) {
-        if reads.is_empty() {
-            return;
-        }
+    ) -> Vec<ViewMessage> {
         let round = self.transactions();
         let host = round.views_host;
         let views = &mut round.state.views;
-        let messages = views.subscribe(host, caller, reads, set, request_id);
-        self.transactions().tell(messages);
+        views.subscribe(host, caller, reads, set, request_id)
     }
 
     /// A query set is gone.

@@ -124,6 +124,7 @@ impl Client {
             identity,
             rights: Rights::default(),
             connection_id: ConnectionId(id),
+            session_id: None,
             jwt_payload: "{}".into(),
             confirmed,
             protocol: Protocol::V3,

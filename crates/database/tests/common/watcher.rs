@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use lightcone_database::DatabaseHandle;
 use lightcone_types::{Encode, Identity};
 use lightcone_wire::{
-    ClientMessage, QueryRows, QuerySetUpdate, ReducerOutcome, ServerMessage, TableUpdateRows,
+    ClientMessage, QueryRows, QuerySetUpdate, ReducerOutcome, ServerMessage, SubscribeSet,
+    TableUpdateRows,
 };
 
 use serde_json::Value;
@@ -52,6 +53,26 @@ impl Watcher {
             .collect();
         let texts = texts.iter().map(String::as_str).collect();
         self.client.send(&[subscribe(set, texts)]).await;
+        self.settle().await;
+    }
+
+    /// Subscribes to `SELECT * FROM` each of these, in a batch with a set for each: the first one has the id `set`.
+    pub async fn watch_each(&mut self, set: u32, tables: &[&str]) {
+        let texts: Vec<String> = tables
+            .iter()
+            .map(|t| format!("SELECT * FROM {t}"))
+            .collect();
+        let sets = (set..)
+            .zip(&texts)
+            .map(|(query_set_id, text)| SubscribeSet {
+                query_set_id,
+                query_strings: vec![text],
+            });
+        let batch = ClientMessage::SubscribeBatch {
+            request_id: set,
+            sets: sets.collect(),
+        };
+        self.client.send(&[batch]).await;
         self.settle().await;
     }
 
@@ -132,6 +153,18 @@ impl Watcher {
             } => {
                 self.sets.insert(query_set_id);
                 self.add(query_set_id, rows);
+            }
+            ServerMessage::SubscribeBatchApplied { results, .. } => {
+                for result in results {
+                    let id = result.query_set_id;
+                    match result.outcome {
+                        Ok(rows) => {
+                            self.sets.insert(id);
+                            self.add(id, rows);
+                        }
+                        Err(error) => self.errors.push((id, error)),
+                    }
+                }
             }
             ServerMessage::TransactionUpdate { query_sets } => self.update(query_sets),
             ServerMessage::SubscriptionError {

@@ -39,10 +39,15 @@ pub(super) struct Client {
     pub slot: ConnectionSlot,
 }
 
+/// The connection id is in use.
+const IN_USE_CODE: u16 = 1008;
+/// The session has a live connection (05 §2.7). Clients connect again soon, without raising their back-off.
+const SESSION_IN_USE_CODE: u16 = 4000;
+
 /// Tells a client that was not let in why, and waits until it has gone: what it sent meanwhile is thrown away.
-async fn say_close(stream: &mut TcpStream, reason: String) -> std::io::Result<()> {
+async fn say_close(stream: &mut TcpStream, code: u16, reason: String) -> std::io::Result<()> {
     let mut close = Vec::new();
-    frame::put_close(&mut close, &ClosePayload::Reason(1008, reason));
+    frame::put_close(&mut close, &ClosePayload::Reason(code, reason));
     stream.write_all(&close).await?;
     stream.shutdown().await?;
     let mut ignored = [0; 1024];
@@ -139,11 +144,14 @@ async fn refuse(
         add(&counters.clients_rejected, 1);
     }
     tracing::debug!(%error, "client refused");
-    if let ConnectError::InUse(reason) = error {
+    let (code, reason) = match error {
         // The client is at fault and can mend it, so it hears why; the chapter leaves this case to us.
-        let timeout = state.node.config.websocket.close_handshake_timeout;
-        let _ = tokio::time::timeout(timeout, say_close(stream, reason)).await;
-    }
+        ConnectError::InUse(reason) => (IN_USE_CODE, reason),
+        ConnectError::SessionInUse(reason) => (SESSION_IN_USE_CODE, reason),
+        ConnectError::Rejected(_) | ConnectError::Closed => return,
+    };
+    let timeout = state.node.config.websocket.close_handshake_timeout;
+    let _ = tokio::time::timeout(timeout, say_close(stream, code, reason)).await;
 }
 
 /// Reader, writer and clock, until one of them ends the connection or it is `stopped`.

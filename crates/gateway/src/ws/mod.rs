@@ -32,6 +32,7 @@ struct Parameters {
     compression: Compression,
     confirmed: bool,
     connection_id: Option<ConnectionId>,
+    session_id: Option<u128>,
 }
 
 impl Parameters {
@@ -40,14 +41,19 @@ impl Parameters {
             .map(|each| (each.query_value(), each));
         // Accepted because clients send it; it only ever meant something in version 1.
         query.boolean("light")?;
+        let id = |name| {
+            query.parsed(name, |text| {
+                ConnectionId::from_hex(text).map_err(|error| error.to_string())
+            })
+        };
         Ok(Parameters {
             compression: query
                 .word("compression", &compressions)?
                 .unwrap_or(Compression::Brotli),
             confirmed: query.boolean("confirmed")?.unwrap_or(true),
-            connection_id: query.parsed("connection_id", |text| {
-                ConnectionId::from_hex(text).map_err(|error| error.to_string())
-            })?,
+            connection_id: id("connection_id")?,
+            // Its wire form is the same.
+            session_id: id("session_id")?.map(|id| id.0),
         })
     }
 }
@@ -82,6 +88,7 @@ pub(crate) async fn subscribe(
         identity: caller.identity,
         rights: state.node.rights(&record, &caller.identity),
         connection_id,
+        session_id: parameters.session_id,
         jwt_payload: caller.jwt_payload,
         confirmed: parameters.confirmed,
         protocol,

@@ -4,7 +4,7 @@ use lightcone_types::{ConnectionId, Encode, Identity, TimeDuration, Timestamp};
 use lightcone_vectors::{file, from_hex};
 use lightcone_wire::{
     ClientMessage, ProcedureStatus, QueryRows, QuerySetUpdate, ReducerOutcome, RowList,
-    ServerMessage, SingleTableRows, TableUpdate, TableUpdateRows,
+    ServerMessage, SingleTableRows, SubscribeSet, SubscribeSetResult, TableUpdate, TableUpdateRows,
 };
 use serde_json::Value;
 
@@ -38,6 +38,15 @@ pub fn client_message<'a>(message: &'a Value, args: &'a [u8]) -> ClientMessage<'
             request_id,
             query_set_id: number(&message["query_set_id"]),
             query_strings: list(&message["query_strings"]).iter().map(text).collect(),
+        },
+        "SubscribeBatch" => ClientMessage::SubscribeBatch {
+            request_id,
+            sets: (list(&message["sets"]).iter())
+                .map(|set| SubscribeSet {
+                    query_set_id: number(&set["query_set_id"]),
+                    query_strings: list(&set["query_strings"]).iter().map(text).collect(),
+                })
+                .collect(),
         },
         "Unsubscribe" => ClientMessage::Unsubscribe {
             request_id,
@@ -112,6 +121,13 @@ impl Tables {
         }
     }
 
+    fn rows_or_text(&self, outcome: &Value) -> Result<QueryRows, String> {
+        match outcome.get("ok") {
+            Some(tables) => Ok(self.query_rows(tables)),
+            None => Err(text(&outcome["err"]).into()),
+        }
+    }
+
     fn table_update(&self, update: &Value) -> TableUpdate {
         let name = text(&update["table_name"]);
         let is_event = self.table(name)["event"] == true;
@@ -169,6 +185,15 @@ impl Tables {
                     .expect("a connection id"),
                 token: text(&message["token"]).into(),
             },
+            "SubscribeBatchApplied" => ServerMessage::SubscribeBatchApplied {
+                request_id: request_id(),
+                results: (list(&message["results"]).iter())
+                    .map(|result| SubscribeSetResult {
+                        query_set_id: number(&result["query_set_id"]),
+                        outcome: self.rows_or_text(result),
+                    })
+                    .collect(),
+            },
             "SubscribeApplied" => ServerMessage::SubscribeApplied {
                 request_id: request_id(),
                 query_set_id: query_set_id(),
@@ -195,10 +220,7 @@ impl Tables {
             },
             "OneOffQueryResult" => ServerMessage::OneOffQueryResult {
                 request_id: request_id(),
-                result: match message.get("ok") {
-                    Some(tables) => Ok(self.query_rows(tables)),
-                    None => Err(text(&message["err"]).into()),
-                },
+                result: self.rows_or_text(message),
             },
             "ReducerResult" => ServerMessage::ReducerResult {
                 request_id: request_id(),
