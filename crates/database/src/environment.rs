@@ -19,6 +19,25 @@ pub type Work = Box<dyn FnOnce() + Send>;
 /// Work that leaves its thread to others while it waits.
 pub type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
+/// What a database has threads for. Stepped in turn with others on one thread, it does the same.
+pub trait Worker: Send {
+    /// Does what there is to do, for a bounded time, and waits for nothing but module code and the disk.
+    fn step(&mut self) -> Next;
+
+    /// Waits until a step has something to do. Only who has nothing else to step calls it.
+    fn wait(&mut self);
+}
+
+/// What becomes of a worker after a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    More,
+    /// There is nothing to do before others have done something.
+    Waits,
+    /// It is to be dropped.
+    Ended,
+}
+
 /// The machine that databases run on. (The disk is [`Storage`](lightcone_storage::Storage).)
 pub trait Environment: std::fmt::Debug + Send + Sync {
     /// The time of day. It may be set back.
@@ -35,6 +54,26 @@ pub trait Environment: std::fmt::Debug + Send + Sync {
     /// # Errors
     /// There is no thread for it.
     fn spawn_thread(&self, name: &str, stack_bytes: usize, work: Work) -> io::Result<()>;
+
+    /// Has `worker` stepped until it ends, on a thread of its own.
+    ///
+    /// # Errors
+    /// There is no thread for it.
+    fn spawn_worker(
+        &self,
+        name: &str,
+        stack_bytes: usize,
+        mut worker: Box<dyn Worker>,
+    ) -> io::Result<()> {
+        let work = move || loop {
+            match worker.step() {
+                Next::More => {}
+                Next::Waits => worker.wait(),
+                Next::Ended => return,
+            }
+        };
+        self.spawn_thread(name, stack_bytes, Box::new(work))
+    }
 
     /// Runs `work`, which waits for disks and others, on one of the threads for such work.
     fn spawn_blocking(&self, work: Work);

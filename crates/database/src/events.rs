@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
+use std::sync::mpsc::SyncSender;
 use std::sync::Arc;
 
 use lightcone_host::FATAL_ERROR_TEXT;
@@ -9,7 +10,6 @@ use lightcone_log::{LogError, LogOffset};
 use lightcone_table::DeltaBatch;
 use lightcone_types::Timestamp;
 use lightcone_wire::server;
-use tokio::sync::oneshot;
 
 use crate::error::{ConnectError, NotDurable};
 use crate::inbox::NewClient;
@@ -152,7 +152,8 @@ pub(crate) enum FanoutItem {
     Stop {
         code: u16,
         reason: String,
-        done: oneshot::Sender<()>,
+        /// Has room.
+        done: SyncSender<()>,
     },
 }
 

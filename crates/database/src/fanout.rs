@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{Receiver, SyncSender};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError};
 use std::sync::Arc;
 
 use lightcone_log::LogError;
@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
 use crate::courier::Ready;
+use crate::environment::Next;
 use crate::events::{encode_result, Answer, Batch, CallResult, Event, FanoutItem};
 use crate::inbox::NewClient;
 use crate::outbox::{poison_close, Outbox, Waiting};
@@ -21,8 +22,8 @@ use crate::peer::ConnectionNumber;
 use crate::status::FanoutStats;
 use crate::subscriptions::{ConnectionUpdate, Receivers, Subscriptions};
 
-/// Batches that may wait for fan-out. At the limit the writer waits.
-pub(crate) const QUEUE_BATCHES_MAX: usize = 256;
+/// If so many batches wait for fan-out, the writer takes no input.
+pub(crate) const QUEUE_BATCHES_MAX: u64 = 256;
 /// A connection's messages of one round are accounted when they have this size, and at its end.
 const STAGED_BYTES_MAX: usize = 1 << 20;
 /// Entries of lists that are kept for the next round.
@@ -35,33 +36,49 @@ const SHARED_BYTES_MIN: usize = 1024;
 /// What an update takes beside its query sets, about.
 const UPDATE_HEAD_BYTES: usize = 32;
 
-/// The thread of fan-out. Runs until it is stopped or its queue has no sender left.
-pub(crate) fn run(
-    fanout: &Mutex<Fanout>,
-    inbox: &Receiver<FanoutItem>,
-    used_batches: &SyncSender<Box<Batch>>,
-) {
-    let mut batches = 0;
-    while let Ok(message) = inbox.recv() {
-        let mut fanout = fanout.lock();
-        match message {
+/// Works off the queue of fan-out until it is stopped, or the queue has no sender left.
+pub(crate) struct FanoutWorker {
+    pub fanout: Arc<Mutex<Fanout>>,
+    pub inbox: Receiver<FanoutItem>,
+    pub used_batches: SyncSender<Box<Batch>>,
+    /// That it is done with.
+    pub batches: u64,
+    /// It has waited for this.
+    pub next: Option<FanoutItem>,
+}
+
+impl FanoutWorker {
+    pub fn step(&mut self) -> Next {
+        let next = self.next.take().map_or_else(|| self.inbox.try_recv(), Ok);
+        let item = match next {
+            Ok(item) => item,
+            Err(TryRecvError::Empty) => return Next::Waits,
+            Err(TryRecvError::Disconnected) => return Next::Ended,
+        };
+        let mut fanout = self.fanout.lock();
+        match item {
             FanoutItem::Batch(mut batch) => {
                 fanout.batch(&mut batch);
-                batches += 1;
+                self.batches += 1;
                 // The writer must see all that was pushed and held before (`Writer::may_step_fanout`).
                 let done = &fanout.stats.done_batches;
-                done.store(batches, Ordering::Release);
+                done.store(self.batches, Ordering::Release);
                 // If the writer has enough spare batches, this one is freed.
-                let _ = used_batches.try_send(batch);
+                let _ = self.used_batches.try_send(batch);
             }
             FanoutItem::Poisoned(error) => fanout.poisoned(&error),
             FanoutItem::Shapes(waiter) => waiter.answer(fanout.subscriptions.shapes()),
             FanoutItem::Stop { code, reason, done } => {
                 fanout.stop(code, &reason);
                 let _ = done.send(());
-                return;
+                return Next::Ended;
             }
         }
+        Next::More
+    }
+
+    pub fn wait(&mut self) {
+        self.next = self.inbox.recv().ok();
     }
 }
 

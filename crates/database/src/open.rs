@@ -14,7 +14,6 @@ use lightcone_schema::ViewDef;
 use self::initialize::{initialize, Initialized};
 use self::threads::Opened;
 
-pub(crate) use self::threads::clients_of;
 use crate::backfill::{Failure, Resumed};
 use crate::commit::seal;
 use crate::error::Error;

@@ -4,11 +4,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use lightcone_engine::DatastoreSnapshot;
-use lightcone_log::{Log, LogOffset, LogWriter, ProposeError};
+use lightcone_log::{Log, LogOffset, LogWriter};
 use lightcone_snapshot::SnapshotError;
 use tokio::sync::OwnedSemaphorePermit;
 
+use crate::courier::Ready;
+use crate::error::NotDurable;
 use crate::inbox::Input;
+use crate::outbox::Waiting;
 use crate::shared::Shared;
 
 /// A snapshot for which the disk has no room is tried again after this share of the log that makes one due.
@@ -29,15 +32,6 @@ pub(crate) struct SnapshotJob {
     /// Bytes of the log from which those are counted that make the next one due.
     log_bytes: u64,
     _turn: OwnedSemaphorePermit,
-}
-
-/// Why a snapshot was not written.
-#[derive(Debug, thiserror::Error)]
-enum SnapshotFailure {
-    #[error(transparent)]
-    Log(#[from] ProposeError),
-    #[error(transparent)]
-    Snapshot(#[from] SnapshotError),
 }
 
 /// How the writing of a snapshot ends.
@@ -70,8 +64,23 @@ impl SnapshotJob {
         }
     }
 
+    /// Has it written when its transactions are durable in the log, so that the log never ends before it.
+    pub fn begin(self) {
+        let (shared, offset) = (self.shared.clone(), self.next_offset);
+        let begin = move |durable: Result<(), NotDurable>| match durable {
+            Ok(()) => {
+                let shared = self.shared.clone();
+                let run = move || self.run();
+                shared.environment().spawn_blocking(Box::new(run));
+            }
+            Err(error) => not_written(&self.shared, &error),
+        };
+        let waiting = [Waiting::Release(Box::new(begin))].into_iter();
+        shared.outbox.hold(offset, waiting, &mut Ready::default());
+    }
+
     /// Blocks until it is written.
-    pub fn run(mut self) {
+    fn run(mut self) {
         let shared = self.shared.clone();
         let _busy = shared.snapshots.hold();
         if shared.snapshots.is_cancelled() {
@@ -94,14 +103,12 @@ impl SnapshotJob {
         }
     }
 
-    /// Waits until the snapshot's transactions are durable in the log, so that the log never ends before it.
-    fn write(&mut self) -> Result<Written, SnapshotFailure> {
-        self.committer.wait_committed(self.next_offset)?;
+    fn write(&mut self) -> Result<Written, SnapshotError> {
         let Some(snapshot) = self.snapshot.take() else {
             return Ok(Written::GivenUp);
         };
         let may_go_on = || !self.shared.snapshots.is_cancelled();
-        Ok(write(&self.shared, snapshot, self.next_offset, may_go_on)?)
+        write(&self.shared, snapshot, self.next_offset, may_go_on)
     }
 }
 
@@ -136,22 +143,28 @@ fn write(
     Ok(Written::Whole { log_needed_from })
 }
 
-/// Writes a snapshot of a database that stops, if `log_bytes` of the log have come since the last one and are many, for a bounded
-/// time. `log` has ended, and keeps others out.
+/// Until when a database that stops may write a snapshot, if so many bytes of the log have come since the last one that it should.
+pub(crate) fn time_at_stop(shared: &Shared, log_bytes: u64) -> Option<Instant> {
+    let due = shared.options.limits.snapshot_log_bytes / STOP_SNAPSHOT_SHARE;
+    let is_due =
+        !shared.options.in_memory && log_bytes >= due && shared.options.disk.has_room_for(0);
+    is_due.then(|| shared.environment().instant() + STOP_SNAPSHOT_TIME_MAX)
+}
+
+/// Writes a snapshot of a database that stops. `log` has ended, and keeps others out. False: it is not the database's turn.
 pub(crate) fn write_at_stop(
     shared: &Shared,
     snapshot: impl FnOnce() -> DatastoreSnapshot,
     log: &mut dyn Log,
-    log_bytes: u64,
-) {
-    let due = shared.options.limits.snapshot_log_bytes / STOP_SNAPSHOT_SHARE;
-    if shared.options.in_memory || log_bytes < due || !shared.options.disk.has_room_for(0) {
-        return;
-    }
-    let deadline = shared.environment().instant() + STOP_SNAPSHOT_TIME_MAX;
+    deadline: Instant,
+) -> bool {
     let is_in_time = || shared.environment().instant() < deadline;
-    let Some(_turn) = turn_until(shared, deadline) else {
-        return tracing::info!(database = %shared.options.identity, "no snapshot is written at the stop: others of the server take the time for it");
+    let Ok(_turn) = shared.options.commons.snapshots.try_acquire() else {
+        if is_in_time() {
+            return false;
+        }
+        tracing::info!(database = %shared.options.identity, "no snapshot is written at the stop: others of the server take the time for it");
+        return true;
     };
     match write(shared, snapshot(), log.tail().next_offset, is_in_time) {
         Ok(Written::Whole { log_needed_from }) => {
@@ -166,20 +179,7 @@ pub(crate) fn write_at_stop(
         Ok(Written::NoRoom) => warn_no_room(shared),
         Err(error) => not_written(shared, &error),
     }
-}
-
-/// Waits for a turn, but no longer than that.
-fn turn_until(shared: &Shared, deadline: Instant) -> Option<OwnedSemaphorePermit> {
-    loop {
-        let turns = shared.options.commons.snapshots.clone();
-        if let Ok(turn) = turns.try_acquire_owned() {
-            return Some(turn);
-        }
-        if shared.environment().instant() >= deadline {
-            return None;
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    true
 }
 
 fn not_written(shared: &Shared, error: &dyn std::fmt::Display) {

@@ -90,7 +90,12 @@ impl SnapshotGate {
         self.busy.lock()
     }
 
-    /// The same for so long.
+    /// Whether none is being written.
+    pub fn is_idle(&self) -> bool {
+        self.busy.try_lock().is_some()
+    }
+
+    /// [`hold`](Self::hold) for so long.
     pub fn hold_within(&self, time: Duration) -> Option<MutexGuard<'_, ()>> {
         self.busy.try_lock_for(time)
     }

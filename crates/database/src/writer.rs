@@ -5,6 +5,7 @@ mod answers;
 mod backfill;
 mod beside;
 mod calls;
+mod end;
 mod indexes;
 mod lifecycle;
 mod maintenance;
@@ -28,7 +29,8 @@ mod timers;
 mod views;
 mod windows;
 
-use std::sync::mpsc::{Receiver, SyncSender};
+use std::collections::VecDeque;
+use std::sync::mpsc::{Receiver, Sender};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -38,8 +40,10 @@ use lightcone_types::Timestamp;
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
-pub(crate) use self::state::WriterState;
 use self::state::{Client, QuerySet};
+pub(crate) use self::state::{Phase, WriterState};
+use crate::backfill::{Failure, Resumed};
+use crate::environment::Next;
 use crate::error::NotDurable;
 use crate::events::{Batch, Event, FanoutItem};
 use crate::fanout::Fanout;
@@ -62,11 +66,14 @@ const ROUND_EVENTS_MAX: usize = 4096;
 pub(crate) struct Writer {
     pub shared: Arc<Shared>,
     pub inbox: mpsc::UnboundedReceiver<Input>,
+    /// Taken from there.
+    pub inputs: VecDeque<Input>,
+    pub phase: Phase,
     pub datastore: Datastore,
     pub guest: Guest,
     pub module: Arc<Module>,
     pub committer: Arc<LogWriter>,
-    pub fanout: SyncSender<FanoutItem>,
+    pub fanout: Sender<FanoutItem>,
     /// What works off that queue.
     pub fanout_machine: Arc<Mutex<Fanout>>,
     pub used_batches: Receiver<Box<Batch>>,
@@ -82,47 +89,107 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    pub fn run(mut self) {
+    /// See [`Worker`](crate::environment::Worker).
+    pub fn step(&mut self) -> Next {
+        if matches!(self.phase, Phase::Runs) {
+            return match self.has_failed_log() {
+                true => self.recover(),
+                false => self.run(),
+            };
+        }
+        match std::mem::replace(&mut self.phase, Phase::Runs) {
+            Phase::Ends(end) => return self.go_on_ending(end),
+            Phase::Begins(resumed) => self.begin(resumed),
+            Phase::Runs => {}
+        }
+        Next::More
+    }
+
+    pub fn wait(&mut self) {
+        match &self.phase {
+            Phase::Ends(end) => self.wait_for_end(end),
+            _ if self.has_failed_log() => self.wait_for_log_end(),
+            _ if self.state.log_is_full => self.committer.wait_for_room(0),
+            // Fan-out ends after the writer, unless it failed.
+            _ if self.fanout_is_full() => self.state.failed |= self.used_batches.recv().is_err(),
+            _ => {
+                // A conversion moves nothing.
+                let mut inputs = Vec::from(std::mem::take(&mut self.inputs));
+                self.inbox
+                    .blocking_recv_many(&mut inputs, INPUTS_PER_ROUND_MAX);
+                self.inputs = VecDeque::from(inputs);
+            }
+        }
+    }
+
+    fn begin(&mut self, resumed: Option<Result<Resumed, Failure>>) {
+        self.guest.instance.prepare();
+        // From here on every transaction counts.
+        self.resume_backfill(resumed);
+        self.disconnect_all();
+        self.end_round();
         self.load_schedules();
         self.run_schedules();
         self.load_outboxes();
         self.run_outboxes();
         self.tend_backfill();
         self.set_alarm();
-        let mut inputs = Vec::with_capacity(INPUTS_PER_ROUND_MAX);
-        while !self.is_to_stop() && !self.state.failed {
-            let received = self
-                .inbox
-                .blocking_recv_many(&mut inputs, INPUTS_PER_ROUND_MAX);
-            if received == 0 {
+    }
+
+    /// Takes inputs until the round is full.
+    fn run(&mut self) -> Next {
+        self.state.log_is_full = self.state.log_is_full && !self.committer.has_room(0);
+        let has_inputs = !self.inputs.is_empty() || self.take_inputs();
+        let ends = self.state.failed || !has_inputs && self.inbox.is_closed();
+        match (ends, has_inputs && !self.way_out_is_full()) {
+            (true, _) => {
+                self.begin_end();
+                return Next::More;
+            }
+            (false, false) => return Next::Waits,
+            (false, true) => {}
+        }
+        self.begin_round();
+        while let Some(input) = self.inputs.pop_front() {
+            self.input(input);
+            if self.is_step_over() {
                 break;
             }
-            self.begin_round();
-            self.notice_failed_log();
-            for input in inputs.drain(..) {
-                // Who waits for what is dropped hears that the database is gone.
-                if self.state.failed {
-                    continue;
-                }
-                self.input(input);
-                if self.round_is_full() {
-                    self.end_round();
-                }
-            }
-            self.end_round();
-            let bytes_max = self.shared.options.limits.frozen_bytes_max;
-            self.state.frozen.enforce(&self.datastore, bytes_max);
-            self.run_schedules();
-            self.run_outboxes();
-            self.tend_backfill();
-            self.retry_views();
-            self.tend_indexes();
-            self.snapshot_if_due();
-            self.plan_rest();
-            self.set_alarm();
-            self.note_round();
         }
-        self.stop();
+        self.end_round();
+        let bytes_max = self.shared.options.limits.frozen_bytes_max;
+        self.state.frozen.enforce(&self.datastore, bytes_max);
+        self.run_schedules();
+        self.run_outboxes();
+        self.tend_backfill();
+        self.retry_views();
+        self.tend_indexes();
+        self.snapshot_if_due();
+        self.plan_rest();
+        self.set_alarm();
+        if self.is_to_stop() || self.state.failed {
+            self.begin_end();
+        } else if self.inputs.is_empty() {
+            self.note_round();
+            return Next::Waits;
+        }
+        Next::More
+    }
+
+    /// Takes what is in the inbox, if a thread has not [waited](Self::wait) for it. False: there is nothing.
+    fn take_inputs(&mut self) -> bool {
+        while self.inputs.len() < INPUTS_PER_ROUND_MAX {
+            match self.inbox.try_recv() {
+                Ok(input) => self.inputs.push_back(input),
+                Err(_) => break,
+            }
+        }
+        !self.inputs.is_empty()
+    }
+
+    /// What is left is done in the next step. Who waits for what is dropped at the end hears that the database is gone.
+    fn is_step_over(&self) -> bool {
+        self.round_is_full() || self.way_out_is_full() || self.state.failed
     }
 
     fn input(&mut self, input: Input) {

@@ -44,6 +44,5 @@ pub use reader::{FrameRef, LogReader};
 pub use recovery::Recovery;
 pub use repair::{owner_of, repair, repair_on, RepairReport};
 pub use writer::{
-    CommitEvent, LogWriter, LogWriterOptions, LogWriterStats, LogWriterWork, ProposeError,
-    THREAD_NAME,
+    CommitEvent, LogWorker, LogWriter, LogWriterOptions, LogWriterStats, ProposeError, THREAD_NAME,
 };

@@ -27,7 +27,7 @@ const GATHERED_MAX: u64 = 4;
 
 #[derive(Clone, Debug)]
 pub struct LogWriterOptions {
-    /// Payload bytes in the queue and on their way to the disk; a proposal beyond that blocks.
+    /// Payload bytes in the queue and on their way to the disk that make it full: see [`LogWriter::wait_for_room`].
     pub queue_bytes_max: usize,
     /// Proposals share a frame up to this size. A larger one is a frame of its own.
     pub frame_bytes_max: usize,
@@ -176,8 +176,6 @@ pub struct LogWriter {
     feed: LogFeed,
 }
 
-pub type LogWriterWork = Box<dyn FnOnce() + Send>;
-
 impl LogWriter {
     /// As [`LogWriter::start`], on a thread of the operating system.
     pub fn spawn(
@@ -185,20 +183,24 @@ impl LogWriter {
         options: LogWriterOptions,
         on_event: Box<dyn FnMut(CommitEvent) + Send>,
     ) -> LogWriter {
-        LogWriter::start(log, options, on_event, |work| {
+        LogWriter::start(log, options, on_event, |mut worker| {
             let thread = std::thread::Builder::new().name(THREAD_NAME.to_owned());
-            let started = thread.spawn(work);
+            let started = thread.spawn(move || {
+                while worker.step() {
+                    worker.wait();
+                }
+            });
             started.expect("the operating system has a thread for the log");
         })
     }
 
-    /// Runs the thread's work with `spawn`. It owns `log`, writes with its present epoch and goes on at its next offset. `on_event`
-    /// is called from that thread and should be short.
+    /// Hands the worker to `spawn`, which has it stepped until it ends, on a thread or in turn with others. It owns `log`, writes
+    /// with its present epoch and goes on at its next offset. `on_event` is called in its steps and should be short.
     pub fn start(
         log: Box<dyn Log>,
         options: LogWriterOptions,
         on_event: Box<dyn FnMut(CommitEvent) + Send>,
-        spawn: impl FnOnce(LogWriterWork),
+        spawn: impl FnOnce(LogWorker),
     ) -> LogWriter {
         let (tail, feed) = (log.tail(), log.feed());
         let queue = Queue {
@@ -218,10 +220,13 @@ impl LogWriter {
             epoch: tail.epoch,
             committed_offset: tail.durable_offset,
             trimmed_before: tail.oldest_offset,
+            batch: Vec::new(),
+            trim_before: tail.oldest_offset,
+            last_sync: Duration::ZERO,
             on_event,
             end: EndMark(shared.clone()),
         };
-        spawn(Box::new(move || worker.run()));
+        spawn(LogWorker(Some(worker)));
         LogWriter {
             shared,
             options,
@@ -229,27 +234,20 @@ impl LogWriter {
         }
     }
 
-    /// Queues the records of `count` transactions from `first_offset` on. Blocks only while [`LogWriterOptions::queue_bytes_max`]
-    /// is exceeded.
+    /// Queues the records of `count` transactions from `first_offset` on, however many wait: who proposes has
+    /// [waited](Self::wait_for_room). Gives whether it is full now.
     pub fn propose(
         &self,
         first_offset: LogOffset,
         count: u32,
         payload: Vec<u8>,
-    ) -> Result<(), ProposeError> {
+    ) -> Result<bool, ProposeError> {
         let mut queue = self.shared.queue();
-        loop {
-            if let Some(error) = &queue.poison {
-                return Err(ProposeError::Poisoned(error.clone()));
-            }
-            if queue.closing || queue.ended {
-                return Err(ProposeError::Closed);
-            }
-            let waiting = queue.stats.queue_bytes;
-            if waiting == 0 || waiting + payload.len() <= self.options.queue_bytes_max {
-                break;
-            }
-            queue = self.shared.wait(queue);
+        if let Some(error) = &queue.poison {
+            return Err(ProposeError::Poisoned(error.clone()));
+        }
+        if queue.closing || queue.ended {
+            return Err(ProposeError::Closed);
         }
         let next_offset = first_offset.checked_add(count.into());
         let fits =
@@ -271,7 +269,27 @@ impl LogWriter {
             payload,
         });
         self.shared.wake_thread(&mut queue);
-        Ok(())
+        Ok(self.is_full(&queue, 0))
+    }
+
+    fn is_full(&self, queue: &Queue, bytes: usize) -> bool {
+        let waiting = queue.stats.queue_bytes;
+        waiting > 0 && waiting.saturating_add(bytes) > self.options.queue_bytes_max
+    }
+
+    /// Whether there is room for so many payload bytes: they fit below [`LogWriterOptions::queue_bytes_max`], or nothing waits, or
+    /// the log takes no more, as a proposal hears.
+    pub fn has_room(&self, bytes: usize) -> bool {
+        let queue = self.shared.queue();
+        !self.is_full(&queue, bytes) || queue.poison.is_some() || queue.ended
+    }
+
+    /// Blocks until there [is room](Self::has_room).
+    pub fn wait_for_room(&self, bytes: usize) {
+        let mut queue = self.shared.queue();
+        while self.is_full(&queue, bytes) && queue.poison.is_none() && !queue.ended {
+            queue = self.shared.wait(queue);
+        }
     }
 
     /// The way to follow the log.
@@ -320,7 +338,8 @@ impl LogWriter {
 
     /// Writes the queue, closes the log, ends the thread, and gives the log back: once. What was counted can still be read.
     pub fn shutdown(&self) -> Result<Box<dyn Log>, ProposeError> {
-        self.stop();
+        self.close();
+        self.wait_ended();
         let mut queue = self.shared.queue();
         let log = queue.log.take();
         match (&queue.poison, log) {
@@ -332,19 +351,27 @@ impl LogWriter {
 
     /// The failed log, to read what of it is durable. Waits for the end of the thread. None if the log works, or was taken.
     pub fn failed_log(&self) -> Option<Box<dyn Log>> {
-        let mut queue = self.shared.queue();
-        queue.poison.as_ref()?;
-        while !queue.ended {
-            queue = self.shared.wait(queue);
-        }
-        queue.log.take()
+        self.shared.queue().poison.as_ref()?;
+        self.wait_ended();
+        self.shared.queue().log.take()
     }
 
-    fn stop(&self) {
+    /// Has the worker write the queue, close the log and end. [`shutdown`](Self::shutdown) does not block when it
+    /// [has](Self::has_ended).
+    pub fn close(&self) {
         let mut queue = self.shared.queue();
         queue.closing = true;
         self.shared.wake_thread(&mut queue);
-        // The thread catches its own panics and reports them.
+    }
+
+    /// Whether the worker has given the log back.
+    pub fn has_ended(&self) -> bool {
+        self.shared.queue().ended
+    }
+
+    /// Blocks until the worker [has ended](Self::has_ended). It catches its own panics and reports them.
+    pub fn wait_ended(&self) {
+        let mut queue = self.shared.queue();
         while !queue.ended {
             queue = self.shared.wait(queue);
         }
@@ -353,7 +380,8 @@ impl LogWriter {
 
 impl Drop for LogWriter {
     fn drop(&mut self) {
-        self.stop();
+        self.close();
+        self.wait_ended();
         // Its files and lock are free when this returns, although the thread may still be running.
         let log = self.shared.queue().log.take();
         drop(log);
@@ -369,6 +397,10 @@ struct Worker {
     committed_offset: LogOffset,
     /// The last trim.
     trimmed_before: LogOffset,
+    /// What is taken from the queue: proposals, and how far the log may be trimmed.
+    batch: Vec<Proposal>,
+    trim_before: LogOffset,
+    last_sync: Duration,
     on_event: Box<dyn FnMut(CommitEvent) + Send>,
     /// Dropped also if the work never runs.
     end: EndMark,
@@ -387,85 +419,122 @@ impl Drop for EndMark {
     }
 }
 
-impl Worker {
-    fn run(mut self) {
-        let ended = catch_unwind(AssertUnwindSafe(|| {
-            if let Err(error) = self.work() {
-                self.poison(error);
-            }
+/// What writes the log, until it ends.
+pub struct LogWorker(Option<Worker>);
+
+impl LogWorker {
+    /// Commits all that has gathered, and waits for nothing but the disk. False: it has ended.
+    pub fn step(&mut self) -> bool {
+        let Some(worker) = &mut self.0 else {
+            return false;
+        };
+        let stepped = catch_unwind(AssertUnwindSafe(|| {
+            let stepped = worker.step();
+            stepped.unwrap_or_else(|error| {
+                worker.poison(error);
+                false
+            })
         }));
-        if let Err(panic) = ended {
+        let goes_on = stepped.unwrap_or_else(|panic| {
             let text = panic_text(&panic).to_owned();
             // The listener may panic itself.
-            let tell = AssertUnwindSafe(|| self.poison(LogError::Panicked { text }));
+            let tell = AssertUnwindSafe(|| worker.poison(LogError::Panicked { text }));
             let _ = catch_unwind(tell);
+            false
+        });
+        if !goes_on {
+            self.end();
         }
-        let Worker {
+        goes_on
+    }
+
+    /// Blocks until there is something to do.
+    pub fn wait(&mut self) {
+        if let Some(worker) = &mut self.0 {
+            worker.wait();
+        }
+    }
+
+    fn end(&mut self) {
+        if let Some(Worker {
             log, on_event, end, ..
-        } = self;
-        // The listener is gone before waiters see the end.
-        drop(on_event);
-        end.0.queue().log = Some(log);
-    }
-
-    /// Until the end, or the first failure.
-    fn work(&mut self) -> Result<(), LogError> {
-        let mut batch: Vec<Proposal> = Vec::new();
-        let mut last_sync = Duration::ZERO;
-        loop {
-            let pause = last_sync.min(Duration::from_micros(self.options.gather_us_max));
-            let Some(trim_before) = self.next_batch(&mut batch, pause) else {
-                return self.log.close();
-            };
-            if !batch.is_empty() {
-                let started = Instant::now();
-                let committed = self.commit(&batch);
-                last_sync = started.elapsed();
-                self.publish(&mut batch, committed?);
-            }
-            if trim_before > self.trimmed_before {
-                self.trimmed_before = trim_before;
-                if let Err(error) = self.log.trim(trim_before) {
-                    (self.on_event)(CommitEvent::TrimFailed {
-                        error: Arc::new(error),
-                    });
-                }
-            }
+        }) = self.0.take()
+        {
+            // The listener is gone before waiters see the end.
+            drop(on_event);
+            end.0.queue().log = Some(log);
         }
     }
+}
 
-    /// Takes all proposals into the empty `batch` as soon as there are some, or something to trim. Pauses first if only a few
-    /// have gathered. Returns how far the log may be trimmed; none at the end.
-    fn next_batch(&self, batch: &mut Vec<Proposal>, pause: Duration) -> Option<LogOffset> {
-        let mut queue = self.shared.queue();
+impl Worker {
+    /// False: all is done, and the log is closed.
+    fn step(&mut self) -> Result<bool, LogError> {
+        if self.batch.is_empty() {
+            let shared = self.shared.clone();
+            let mut queue = shared.queue();
+            self.take(&mut queue);
+            if self.has_nothing() && queue.closing {
+                drop(queue);
+                return self.log.close().map(|()| false);
+            }
+        }
+        if !self.batch.is_empty() {
+            let started = Instant::now();
+            let frames = self.commit()?;
+            self.last_sync = started.elapsed();
+            self.publish(frames);
+        }
+        if self.trim_before > self.trimmed_before {
+            self.trimmed_before = self.trim_before;
+            if let Err(error) = self.log.trim(self.trim_before) {
+                (self.on_event)(CommitEvent::TrimFailed {
+                    error: Arc::new(error),
+                });
+            }
+        }
+        Ok(true)
+    }
+
+    /// Waits for proposals, for something to trim, or for the end. Pauses first if only a few proposals have gathered.
+    fn wait(&mut self) {
+        let shared = self.shared.clone();
+        let pause = Duration::from_micros(self.options.gather_us_max).min(self.last_sync);
+        let mut queue = shared.queue();
         let gathered = queue.next_offset - self.committed_offset;
         let are_few = (1..=GATHERED_MAX).contains(&gathered) && !queue.closing;
         if are_few && !pause.is_zero() {
             drop(queue);
             std::thread::sleep(pause);
-            queue = self.shared.queue();
+            queue = shared.queue();
         }
-        while queue.proposals.is_empty() && queue.trim_before <= self.trimmed_before {
-            if queue.closing {
-                return None;
-            }
+        self.take(&mut queue);
+        while self.has_nothing() && !queue.closing {
             queue.idle = true;
-            queue = self
-                .shared
+            queue = shared
                 .work
                 .wait(queue)
                 .unwrap_or_else(|poisoned| poisoned.into_inner());
             queue.idle = false;
+            self.take(&mut queue);
         }
-        mem::swap(batch, &mut queue.proposals);
-        Some(queue.trim_before)
+    }
+
+    /// All proposals go into the batch, which is empty.
+    fn take(&mut self, queue: &mut Queue) {
+        mem::swap(&mut self.batch, &mut queue.proposals);
+        self.trim_before = queue.trim_before;
+    }
+
+    fn has_nothing(&self) -> bool {
+        self.batch.is_empty() && self.trim_before <= self.trimmed_before
     }
 
     /// Returns the number of frames.
-    fn commit(&mut self, batch: &[Proposal]) -> Result<u64, LogError> {
+    fn commit(&mut self) -> Result<u64, LogError> {
         let mut frames = 0;
-        let mut rest = batch;
-        let mut parts: Vec<&[u8]> = Vec::with_capacity(batch.len());
+        let mut rest = &self.batch[..];
+        let mut parts: Vec<&[u8]> = Vec::with_capacity(rest.len());
         while let Some(first) = rest.first() {
             let (mut bytes, mut count) = (0, 0u32);
             let fits = |proposal: &&Proposal| {
@@ -496,8 +565,8 @@ impl Worker {
     }
 
     /// Reports the batch as committed and takes its buffers back.
-    fn publish(&mut self, batch: &mut Vec<Proposal>, frames: u64) {
-        let last = batch.last().expect("a batch is not empty");
+    fn publish(&mut self, frames: u64) {
+        let last = self.batch.last().expect("a batch is not empty");
         let next_offset = last.next_offset;
         assert_eq!(
             self.log.tail().durable_offset,
@@ -513,7 +582,7 @@ impl Worker {
         queue.stats.frames += frames;
         queue.stats.syncs += 1;
         queue.stats.log_bytes += frames * FRAME_HEADER_BYTES as u64;
-        for proposal in batch.drain(..) {
+        for proposal in self.batch.drain(..) {
             let mut payload = proposal.payload;
             queue.stats.transactions += u64::from(proposal.count);
             queue.stats.log_bytes += payload.len() as u64;

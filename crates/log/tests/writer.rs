@@ -171,9 +171,11 @@ fn a_full_queue_blocks_the_submitter() {
     let thread = std::thread::spawn({
         let (committer, submitted) = (committer.clone(), submitted.clone());
         move || {
+            committer.wait_for_room(70);
             committer.propose(at(1), 1, vec![0; 70]).unwrap();
             *submitted.lock().unwrap() = true;
             // Larger than the whole queue: taken once it is alone.
+            committer.wait_for_room(700);
             committer.propose(at(2), 1, vec![0; 700]).unwrap();
         }
     });

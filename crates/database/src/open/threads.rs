@@ -1,33 +1,35 @@
 //! Starting the log, fan-out and writer of a database.
 
 use std::any::Any;
+use std::collections::VecDeque;
 use std::panic::{catch_unwind, AssertUnwindSafe};
-use std::sync::mpsc::{sync_channel, Receiver, SyncSender};
-use std::sync::Arc;
+use std::sync::mpsc::{channel, sync_channel, Sender};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use lightcone_engine::{Datastore, ST_CLIENT_ID, ST_CONNECTION_CREDENTIALS_ID};
+use lightcone_engine::Datastore;
 use lightcone_host::ModuleInstance;
-use lightcone_log::{CommitEvent, Log, LogError, LogWriter, LogWriterOptions, THREAD_NAME};
-use lightcone_types::{ConnectionId, Identity, Reader};
+use lightcone_log::{
+    CommitEvent, Log, LogError, LogWorker, LogWriter, LogWriterOptions, THREAD_NAME,
+};
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
 use crate::backfill::{Failure, Resumed};
 use crate::courier::Ready;
+use crate::environment::{Next, Worker};
 use crate::error::Error;
-use crate::events::{Batch, FanoutItem};
-use crate::fanout::{self, Fanout, QUEUE_BATCHES_MAX};
+use crate::events::FanoutItem;
+use crate::fanout::{Fanout, FanoutWorker};
 use crate::guest::Guest;
 use crate::handle::DatabaseHandle;
 use crate::inbox::Inbox;
 use crate::metrics::{Metrics, Replayed};
 use crate::module::{Module, Program};
 use crate::options::WRITER_STACK_EXTRA_BYTES;
-use crate::peer::ClientId;
 use crate::shared::{Ground, Shared};
 use crate::status::FAILED_TEXT;
-use crate::writer::{Writer, WriterState};
+use crate::writer::{Phase, Writer, WriterState};
 
 /// Batches kept for reuse between the writer and fan-out.
 const SPARE_BATCHES: usize = 8;
@@ -82,15 +84,25 @@ pub(super) fn start(opened: Opened) -> Result<DatabaseHandle, Error> {
         shared.status.migration.begin_backfill(now, None);
         shared.status.migration.backfilled(None, backfilled);
     }
-    let (fanout, fanout_inbox) = sync_channel(QUEUE_BATCHES_MAX);
+    let (fanout, fanout_inbox) = channel();
     let (used_sender, used_batches) = sync_channel(SPARE_BATCHES);
     let fanout_stats = shared.status.fanout.clone();
     let fanout_machine = Arc::new(Mutex::new(Fanout::new(shared.outbox.clone(), fanout_stats)));
-    start_fanout(&shared, &fanout_machine, fanout_inbox, used_sender)?;
+    let fanout_worker = FanoutWorker {
+        fanout: fanout_machine.clone(),
+        inbox: fanout_inbox,
+        used_batches: used_sender,
+        batches: 0,
+        next: None,
+    };
+    let fanout_thread = FanoutThread(fanout_worker, Arc::downgrade(&shared));
+    spawn(&shared, "fan-out", FANOUT_STACK_BYTES, fanout_thread)?;
     let committer = start_log(&shared, durable, fanout.clone())?;
     let writer = Writer {
         shared: shared.clone(),
         inbox,
+        inputs: VecDeque::new(),
+        phase: Phase::Begins(resumed),
         datastore,
         guest: Guest::new(instance),
         module,
@@ -104,38 +116,53 @@ pub(super) fn start(opened: Opened) -> Result<DatabaseHandle, Error> {
         state: WriterState::default(),
         traced: None,
     };
-    start_writer(writer, resumed)?;
+    let stack_bytes = shared.options.limits.host.stack_bytes_max + WRITER_STACK_EXTRA_BYTES;
+    let writer = WriterThread(Some(writer), shared.clone());
+    spawn(&shared, "writer", stack_bytes, writer)?;
     Ok(DatabaseHandle::new(shared))
 }
 
-fn start_fanout(
-    shared: &Arc<Shared>,
-    fanout: &Arc<Mutex<Fanout>>,
-    inbox: Receiver<FanoutItem>,
-    used_batches: SyncSender<Box<Batch>>,
-) -> Result<(), Error> {
-    let (fanout, writer) = (fanout.clone(), Arc::downgrade(shared));
-    spawn(shared, "fan-out", FANOUT_STACK_BYTES, move || {
-        let run = || fanout::run(&fanout, &inbox, &used_batches);
-        let Err(panic) = catch_unwind(AssertUnwindSafe(run)) else {
-            return;
-        };
-        tracing::error!(
-            panic = panic_text(&panic),
-            "fan-out failed; the database stops [LC0308]"
-        );
-        fanout.lock().cut_all();
-        // It may wait for requests, and would take some more before it noticed.
-        if let Some(shared) = writer.upgrade() {
-            shared.fail();
+/// Fan-out, which cuts its clients and ends the writer if it fails.
+struct FanoutThread(FanoutWorker, Weak<Shared>);
+
+impl Worker for FanoutThread {
+    fn step(&mut self) -> Next {
+        catch_unwind(AssertUnwindSafe(|| self.0.step())).unwrap_or_else(|panic| {
+            tracing::error!(
+                panic = panic_text(&panic),
+                "fan-out failed; the database stops [LC0308]"
+            );
+            self.0.fanout.lock().cut_all();
+            // It may wait for requests, and would take some more before it noticed.
+            if let Some(shared) = self.1.upgrade() {
+                shared.fail();
+            }
+            Next::Ended
+        })
+    }
+
+    fn wait(&mut self) {
+        self.0.wait();
+    }
+}
+
+impl Worker for LogWorker {
+    fn step(&mut self) -> Next {
+        match self.step() {
+            true => Next::Waits,
+            false => Next::Ended,
         }
-    })
+    }
+
+    fn wait(&mut self) {
+        self.wait();
+    }
 }
 
 fn start_log(
     shared: &Arc<Shared>,
     durable: Box<dyn Log>,
-    fanout: SyncSender<FanoutItem>,
+    fanout: Sender<FanoutItem>,
 ) -> Result<Arc<LogWriter>, Error> {
     let options = LogWriterOptions {
         queue_bytes_max: shared.options.limits.log_queue_bytes_max,
@@ -163,7 +190,7 @@ fn start_log(
         ready.deliver_or_hand_over(DELIVERED_BY_LOG_MAX);
     };
     let mut started = Ok(());
-    let start = |work| started = spawn(shared, THREAD_NAME, LOG_STACK_BYTES, work);
+    let start = |worker| started = spawn(shared, THREAD_NAME, LOG_STACK_BYTES, worker);
     let committer = LogWriter::start(durable, options, Box::new(on_event), start);
     started?;
     let committer = Arc::new(committer);
@@ -181,53 +208,63 @@ fn log_failed(shared: &Shared, error: &LogError) {
     }
 }
 
-fn start_writer(
-    mut writer: Writer,
-    resumed: Option<Result<Resumed, Failure>>,
-) -> Result<(), Error> {
-    let (shared, fanout) = (writer.shared.clone(), writer.fanout.clone());
-    let committer = writer.committer.clone();
-    let failed = shared.clone();
-    let stack_bytes = shared.options.limits.host.stack_bytes_max + WRITER_STACK_EXTRA_BYTES;
-    spawn(&shared, "writer", stack_bytes, move || {
-        let run = move || {
-            writer.guest.instance.prepare();
-            // From here on every transaction counts.
-            writer.resume_backfill(resumed);
-            for client in clients_of(&writer.datastore) {
-                writer.disconnect(client);
-                writer.end_full_round();
-            }
-            writer.end_round();
-            writer.run();
+/// The writer, which gives the log back however it ends.
+struct WriterThread(Option<Writer>, Arc<Shared>);
+
+impl Worker for WriterThread {
+    fn step(&mut self) -> Next {
+        let Some(writer) = &mut self.0 else {
+            return Next::Ended;
         };
-        // A bug must not take the other databases with it: this one stops, and opens again from its log.
-        if let Err(panic) = catch_unwind(AssertUnwindSafe(run)) {
-            tracing::error!(database = %failed.options.identity, panic = panic_text(&panic), "the writer failed; the database stops [LC0308]");
-            failed.close();
-            failed.snapshots.cancel();
-            failed.procedures.stop();
-            // What was submitted becomes durable and is answered before what waits for more is given up. A snapshot that waits for what
-            // was never submitted ends too. The log stays locked until the snapshot has ended.
-            let log = committer.shutdown();
-            let (done, _) = tokio::sync::oneshot::channel();
-            let _ = fanout.send(FanoutItem::Stop {
-                code: 1011,
-                reason: FAILED_TEXT.to_owned(),
-                done,
-            });
-            // It is given up before its next page.
-            let no_snapshot = failed.snapshots.hold_within(LOG_GIVEN_BACK_MAX);
-            if no_snapshot.is_none() {
-                tracing::error!(database = %failed.options.identity, "a snapshot that is being written does not end; the database opens again when it has");
-                failed.status.set_ended();
-            }
-            let _no_snapshot = no_snapshot.unwrap_or_else(|| failed.snapshots.hold());
-            failed.outbox.end();
-            drop(log);
+        let stepped = catch_unwind(AssertUnwindSafe(|| writer.step()));
+        let next = stepped.unwrap_or_else(|panic| {
+            self.fail(panic_text(&panic));
+            Next::Ended
+        });
+        if next == Next::Ended {
+            self.0 = None;
+            self.1.status.set_ended();
         }
-        failed.status.set_ended();
-    })
+        next
+    }
+
+    fn wait(&mut self) {
+        if let Some(writer) = &mut self.0 {
+            writer.wait();
+        }
+    }
+}
+
+impl WriterThread {
+    /// A bug must not take the other databases with it: this one stops, and opens again from its log.
+    fn fail(&mut self, panic: &str) {
+        let failed = &self.1;
+        tracing::error!(database = %failed.options.identity, panic, "the writer failed; the database stops [LC0308]");
+        let Some(writer) = self.0.take() else { return };
+        let (committer, fanout) = (writer.committer.clone(), writer.fanout.clone());
+        drop(writer);
+        failed.close();
+        failed.snapshots.cancel();
+        failed.procedures.stop();
+        // What was submitted becomes durable and is answered before what waits for more is given up. A snapshot that waits for what
+        // was never submitted ends too. The log stays locked until the snapshot has ended.
+        let log = committer.shutdown();
+        let (done, _) = sync_channel(1);
+        let _ = fanout.send(FanoutItem::Stop {
+            code: 1011,
+            reason: FAILED_TEXT.to_owned(),
+            done,
+        });
+        // It is given up before its next page.
+        let no_snapshot = failed.snapshots.hold_within(LOG_GIVEN_BACK_MAX);
+        if no_snapshot.is_none() {
+            tracing::error!(database = %failed.options.identity, "a snapshot that is being written does not end; the database opens again when it has");
+            failed.status.set_ended();
+        }
+        let _no_snapshot = no_snapshot.unwrap_or_else(|| failed.snapshots.hold());
+        failed.outbox.end();
+        drop(log);
+    }
 }
 
 fn panic_text(panic: &Box<dyn Any + Send>) -> &str {
@@ -240,32 +277,9 @@ fn spawn(
     shared: &Shared,
     name: &str,
     stack_bytes: usize,
-    work: impl FnOnce() + Send + 'static,
+    worker: impl Worker + 'static,
 ) -> Result<(), Error> {
-    let spawned = shared
-        .environment()
-        .spawn_thread(name, stack_bytes, Box::new(work));
+    let environment = shared.environment();
+    let spawned = environment.spawn_worker(name, stack_bytes, Box::new(worker));
     spawned.map_err(Error::NoThread)
-}
-
-/// Who has a row as a client: after a start, those whose disconnect a crash prevented. Credentials without client are removed with
-/// them.
-pub(crate) fn clients_of(datastore: &Datastore) -> Vec<ClientId> {
-    let mut clients = Vec::new();
-    let table = datastore.table(ST_CLIENT_ID).expect("system tables exist");
-    table.rows().for_each(|_, row| {
-        let reader = &mut Reader::new(row);
-        clients.push(ClientId {
-            identity: Identity::from_le_bytes(read_id(reader)),
-            connection_id: ConnectionId::from_le_bytes(read_id(reader)),
-        });
-    });
-    debug_assert!(datastore.table(ST_CONNECTION_CREDENTIALS_ID).is_some());
-    clients
-}
-
-fn read_id<const BYTES: usize>(reader: &mut Reader<'_>) -> [u8; BYTES] {
-    let bytes = reader.read_slice(BYTES).ok();
-    let id = bytes.and_then(|bytes| bytes.try_into().ok());
-    id.unwrap_or([0; BYTES])
 }

@@ -15,7 +15,7 @@ use super::schedule::{CALLS_PER_ROUND_MAX, ROUND_MAX};
 use super::{Origin, Writer};
 use crate::calls::{CallError, CallOutcome};
 use crate::events::{CallFailure, CallResult, Event};
-use crate::inbox::HttpCall;
+use crate::inbox::{HttpCall, Input};
 use crate::inbox_capacity::Place;
 use crate::metrics::{Failure, FunctionKind, QueryKind};
 use crate::module::Function;
@@ -27,6 +27,7 @@ use crate::resolve::{find_procedure, find_reducer, resolve, RefusalReason};
 use crate::rights::Rights;
 
 impl Writer {
+    /// Those that are left when the round is full come back first in the next one.
     pub(super) fn requests(
         &mut self,
         connection: ConnectionNumber,
@@ -54,8 +55,12 @@ impl Writer {
                 _ => None,
             };
             self.request(connection, &origin, &decoded.payload, request, received);
-            if self.round_is_full() {
-                self.end_round();
+            if self.is_step_over() && decoded.taken < decoded.requests.len() {
+                return self.inputs.push_front(Input::Requests {
+                    connection,
+                    decoded,
+                    place,
+                });
             }
         }
         self.shared.inbox.capacity.give_back(&place);
@@ -373,7 +378,8 @@ impl Writer {
         let started = self.now_instant();
         for _ in 0..CALLS_PER_ROUND_MAX {
             let ends = self.state.failed || self.state.stop.is_some();
-            if ends || self.now_instant() - started >= ROUND_MAX {
+            let is_over = self.now_instant() - started >= ROUND_MAX || self.way_out_is_full();
+            if ends || is_over {
                 break;
             }
             let Some((name, args)) = self.shared.immediate.take() else {

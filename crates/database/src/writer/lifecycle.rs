@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use lightcone_engine::{Datastore, DatastoreError, ST_CLIENT_ID, ST_CONNECTION_CREDENTIALS_ID};
-use lightcone_types::{Encode, Identity};
+use lightcone_types::{ConnectionId, Encode, Identity, Reader};
 use rustc_hash::FxHashMap;
 
 use super::beside::Beside;
@@ -218,6 +218,14 @@ impl Writer {
         }
     }
 
+    /// The same of all who have rows: a crash prevented it, or a program has taken over.
+    pub(super) fn disconnect_all(&mut self) {
+        for client in clients_of(&self.datastore) {
+            self.disconnect(client);
+            self.end_full_round();
+        }
+    }
+
     fn origin(&self, client: ClientId) -> Origin {
         Origin {
             client,
@@ -313,4 +321,26 @@ fn client_row(client: ClientId) -> Vec<u8> {
     let mut row = client.identity.to_vec();
     client.connection_id.encode(&mut row);
     row
+}
+
+/// Who has a row as a client: after a start, those whose disconnect a crash prevented. Credentials without client are removed with
+/// them.
+fn clients_of(datastore: &Datastore) -> Vec<ClientId> {
+    let mut clients = Vec::new();
+    let table = datastore.table(ST_CLIENT_ID).expect("system tables exist");
+    table.rows().for_each(|_, row| {
+        let reader = &mut Reader::new(row);
+        clients.push(ClientId {
+            identity: Identity::from_le_bytes(read_id(reader)),
+            connection_id: ConnectionId::from_le_bytes(read_id(reader)),
+        });
+    });
+    debug_assert!(datastore.table(ST_CONNECTION_CREDENTIALS_ID).is_some());
+    clients
+}
+
+fn read_id<const BYTES: usize>(reader: &mut Reader<'_>) -> [u8; BYTES] {
+    let bytes = reader.read_slice(BYTES).ok();
+    let id = bytes.and_then(|bytes| bytes.try_into().ok());
+    id.unwrap_or([0; BYTES])
 }

@@ -1,16 +1,12 @@
-//! What happens to a whole database: snapshots, its end.
+//! Snapshots of a database, and what is counted of it.
 
 use std::sync::Arc;
 
-use lightcone_engine::Datastore;
-use tokio::sync::{oneshot, OwnedSemaphorePermit};
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::Writer;
-use crate::events::FanoutItem;
 use crate::inbox::{Input, TableRows};
-use crate::shared::Shared;
 use crate::snapshot::{self, SnapshotJob};
-use crate::status::FAILED_TEXT;
 
 impl Writer {
     pub(super) fn table_rows(&self) -> Vec<TableRows> {
@@ -26,7 +22,7 @@ impl Writer {
     }
 
     /// Since the newest snapshot when the database was opened.
-    fn log_bytes(&self) -> u64 {
+    pub(super) fn log_bytes(&self) -> u64 {
         self.replayed_bytes + self.committer.stats().log_bytes
     }
 
@@ -81,64 +77,6 @@ impl Writer {
             log_bytes,
             turn,
         );
-        let environment = self.shared.environment();
-        environment.spawn_blocking(Box::new(move || job.run()));
-    }
-
-    pub(super) fn stop(mut self) {
-        self.shared.status.set_stopping(!self.state.failed);
-        self.shared.snapshots.cancel();
-        self.shared.procedures.stop();
-        self.inbox.close();
-        self.shared.close();
-        let (code, reason, is_opened_again, done) = match self.state.stop.take() {
-            Some(stop) => (stop.code, stop.reason, stop.is_opened_again, stop.done),
-            None if self.state.failed => (1011, FAILED_TEXT.to_owned(), false, Vec::new()),
-            None => (1001, "module exited".to_owned(), false, Vec::new()),
-        };
-        self.end_round();
-        self.shared.log.flush();
-        let log_bytes = self.log_bytes();
-        let log = self.committer.shutdown();
-        drop(self.shared.snapshots.hold());
-        match &log {
-            Ok(_) if !self.state.failed => mark_planned(&self.shared, &self.datastore),
-            Ok(_) => {}
-            Err(error) => {
-                tracing::error!(database = %self.shared.options.identity, %error, "the log did not end properly")
-            }
-        }
-        let (fanout_done, wait) = oneshot::channel();
-        let _ = self.fanout.send(FanoutItem::Stop {
-            code,
-            reason,
-            done: fanout_done,
-        });
-        let _ = wait.blocking_recv();
-        // Fan-out does it, unless it failed.
-        self.shared.outbox.end();
-        drop(self.fanout_machine);
-        let log_bytes = log_bytes.saturating_sub(self.state.log_bytes_at_snapshot);
-        if let (Ok(mut log), true, false) = (log, is_opened_again, self.state.failed) {
-            // No client is connected any more, and the lock of the log keeps others out.
-            let state = || self.datastore.snapshot();
-            snapshot::write_at_stop(&self.shared, state, log.as_mut(), log_bytes);
-        }
-        for done in done {
-            let _ = done.send(());
-        }
-    }
-}
-
-/// Notes for the next start of the server that nothing is planned, if so. All is durable by now.
-fn mark_planned(shared: &Shared, datastore: &Datastore) {
-    let waits = !datastore.schedules().is_empty() || datastore.outbound_count() > 0;
-    if waits || datastore.has_backfill_tables() {
-        return;
-    }
-    let options = &shared.options;
-    if let Err(error) = options.note_no_schedules(true) {
-        // It is opened once for nothing, no more.
-        tracing::debug!(database = %options.identity, %error, "the mark of a database without plans cannot be set");
+        job.begin();
     }
 }

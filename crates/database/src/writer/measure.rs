@@ -33,7 +33,8 @@ impl Writer {
     pub(super) fn begin_round(&mut self) {
         self.end_run();
         let now = self.now_instant();
-        (self.state.round_started, self.state.last_reading) = (Some(now), Some(now));
+        self.state.round_started.get_or_insert(now);
+        self.state.last_reading = Some(now);
     }
 
     /// No request waits any more: the writer asks for more.

@@ -105,7 +105,7 @@ impl Writer {
         self.guest = Guest::new(instance);
         self.guest.instance.prepare();
         if breaks_clients {
-            self.run_all_disconnects();
+            self.disconnect_all();
         }
         log.info("Database updated");
         Ok(())
@@ -437,14 +437,6 @@ impl Writer {
         }
         self.event(Event::Committed { ops });
         Ok(())
-    }
-
-    /// The disconnect reducer of the new module, for all clients that were connected.
-    fn run_all_disconnects(&mut self) {
-        for client in crate::open::clients_of(&self.datastore) {
-            self.disconnect(client);
-            self.end_full_round();
-        }
     }
 
     // ---- Schedules ------------------------------------------------------------------------------------------------------

@@ -138,7 +138,8 @@ impl Writer {
     /// run to its end.
     fn run_fiber(&mut self, mut fiber: Fiber, mut is_lent: bool, turn: Duration) {
         let (started, counters) = (self.now_instant(), fiber.counters.clone());
-        let is_over = |writer: &Writer| writer.now_instant() - started >= turn;
+        let is_over =
+            |writer: &Writer| writer.now_instant() - started >= turn || writer.way_out_is_full();
         let (mut ticks, mut computed) = (0, Duration::ZERO);
         let ended = loop {
             let polled_at = self.now_instant();

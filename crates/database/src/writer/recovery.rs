@@ -3,22 +3,32 @@
 use lightcone_engine::{CommitOutput, Datastore};
 
 use super::Writer;
+use crate::environment::Next;
 use crate::error::Error;
 
 impl Writer {
-    /// After the log has failed: takes back what is not durable, so that reads go on and see what a restart would.
-    pub(super) fn notice_failed_log(&mut self) {
-        let state = &mut self.state;
-        if state.is_reverted || state.failed || !self.shared.status.is_read_only() {
-            return;
+    /// The log has failed, and what is not durable has to be taken back.
+    pub(super) fn has_failed_log(&self) -> bool {
+        let state = &self.state;
+        !state.is_reverted && !state.failed && self.shared.status.is_read_only()
+    }
+
+    /// Takes it back when nothing else has the files, so that reads go on and see what a restart would.
+    #[cold]
+    pub(super) fn recover(&mut self) -> Next {
+        // It removes files, and recovery reads them.
+        self.shared.snapshots.cancel();
+        if !self.has_log_ended() {
+            return Next::Waits;
         }
-        state.is_reverted = true;
+        self.state.is_reverted = true;
         // What is in an open round waits for a log that takes nothing any more.
         self.end_round();
         if let Err(error) = self.revert() {
             tracing::error!(database = %self.shared.options.identity, %error, "the durable state cannot be read; the database stops");
             self.state.failed = true;
         }
+        Next::More
     }
 
     fn revert(&mut self) -> Result<(), Error> {
@@ -30,9 +40,6 @@ impl Writer {
         let options = &shared.options;
         let taken = || Error::Other("the log was taken by another owner".to_owned());
         let log = self.committer.failed_log().ok_or_else(taken)?;
-        // It removes files, and this reads them.
-        shared.snapshots.cancel();
-        let _no_snapshot = shared.snapshots.hold();
         // Both states at once may be more than the memory takes.
         self.datastore = Datastore::new();
         let mut snapshots = options.snapshots()?;

@@ -10,6 +10,7 @@ use super::{Writer, WriterState, ROUND_DELTA_BYTES_MAX, ROUND_EVENTS_MAX, ROUND_
 use crate::commit::{seal, Committed};
 use crate::environment::Environment;
 use crate::events::{Event, FanoutItem};
+use crate::fanout::QUEUE_BATCHES_MAX;
 use crate::views::{Changed, Evaluation, ViewHost};
 use lightcone_live::{JoinWork, WindowLimits, WorkBudget};
 
@@ -24,7 +25,6 @@ impl Writer {
 
     /// Gives the round's records to the log and its events to fan-out.
     pub(crate) fn end_round(&mut self) {
-        // It may wait for the log or for fan-out.
         self.stop_run();
         (self.state.unsent_since, self.state.is_late) = (None, false);
         self.end_failed_windows();
@@ -55,6 +55,17 @@ impl Writer {
                 self.state.failed = true;
             }
         }
+    }
+
+    /// Whether so much has been given out that others have to work it off first.
+    #[inline]
+    pub(super) fn way_out_is_full(&self) -> bool {
+        self.state.log_is_full || self.fanout_is_full()
+    }
+
+    pub(super) fn fanout_is_full(&self) -> bool {
+        let done = &self.shared.status.fanout.done_batches;
+        self.state.sent_batches - done.load(Ordering::Acquire) >= QUEUE_BATCHES_MAX
     }
 
     pub(crate) fn end_full_round(&mut self) {
@@ -99,7 +110,7 @@ impl Writer {
 
     fn submit(&mut self, first_offset: LogOffset, count: u32, payload: Vec<u8>) {
         match self.committer.propose(first_offset, count, payload) {
-            Ok(()) => {}
+            Ok(is_full) => self.state.log_is_full |= is_full,
             // Fan-out hears of it from the log itself and never releases these results.
             Err(ProposeError::Poisoned(error)) if !error.is_bug() => {
                 self.shared.status.set_read_only(&error);

@@ -87,6 +87,7 @@ impl Writer {
         let mut calls = 0;
         while calls < CALLS_PER_ROUND_MAX
             && self.shared.environment().instant() - started < ROUND_MAX
+            && !self.way_out_is_full()
         {
             let Some((key, intended)) = self.state.schedules.queue.pop_due(now) else {
                 break;

@@ -1,11 +1,13 @@
 //! What the writer knows beside the tables.
 
 use std::collections::HashMap;
+use std::sync::mpsc::Receiver;
 use std::sync::Arc;
 use std::time::Instant;
 
 use lightcone_engine::CommitOutput;
 use lightcone_live::{FirstRows, LiveQuery, QueryLoad, Takers, Windows, WorkBudget};
+use lightcone_log::{Log, ProposeError};
 use lightcone_types::{ColId, Identity, TableId};
 use rustc_hash::FxHashMap;
 use tokio::sync::oneshot;
@@ -14,6 +16,7 @@ use super::outbox_streams::Outboxes;
 use super::running_backfill::RunningBackfill;
 use super::schedules::Schedules;
 use super::timers::Timers;
+use crate::backfill::{Failure, Resumed};
 use crate::events::Batch;
 use crate::frozen::FrozenTables;
 use crate::inbox::Stop;
@@ -76,6 +79,35 @@ pub(super) struct QuerySet {
     pub set: CompiledSet,
 }
 
+/// What a writer is at.
+pub(crate) enum Phase {
+    /// It has done nothing yet. A backfill goes on with this.
+    Begins(Option<Result<Resumed, Failure>>),
+    Runs,
+    Ends(Box<End>),
+}
+
+/// How a database ends, and how far it is.
+pub(crate) struct End {
+    pub(super) is_opened_again: bool,
+    /// Clients are told.
+    pub(super) code: u16,
+    pub(super) reason: String,
+    /// Told when all is done.
+    pub(super) done: Vec<oneshot::Sender<()>>,
+    pub(super) stage: Stage,
+}
+
+/// What it waits for.
+pub(super) enum Stage {
+    /// All that was committed is durable, and no snapshot is being written.
+    Log,
+    /// Clients have been told.
+    Fanout(Result<Box<dyn Log>, ProposeError>, Receiver<()>),
+    /// It is its turn to write a snapshot, until this time.
+    Turn(Box<dyn Log>, Instant),
+}
+
 #[derive(Default)]
 pub(crate) struct WriterState {
     pub(super) output: CommitOutput,
@@ -114,6 +146,8 @@ pub(crate) struct WriterState {
     /// The last reading of the clock, if nothing but the calls of `run` was done since.
     pub(super) last_reading: Option<Instant>,
     pub(super) run: Run,
+    /// The log's queue is, since the last records.
+    pub(super) log_is_full: bool,
     /// Batches given to fan-out.
     pub(super) sent_batches: u64,
     pub(super) log_bytes_at_snapshot: u64,

@@ -1,0 +1,144 @@
+//! The end of a database, in steps: each waits for what others have to do first.
+
+use std::sync::mpsc::{sync_channel, TryRecvError};
+use std::sync::Arc;
+use std::time::Duration;
+
+use lightcone_engine::Datastore;
+use lightcone_log::Log;
+use parking_lot::Mutex;
+
+use super::state::{End, Phase, Stage};
+use super::Writer;
+use crate::environment::Next;
+use crate::events::FanoutItem;
+use crate::fanout::Fanout;
+use crate::shared::Shared;
+use crate::snapshot;
+use crate::status::FAILED_TEXT;
+
+/// So often a database that stops looks whether it is its turn to write a snapshot.
+const TURN_LOOK: Duration = Duration::from_millis(5);
+
+impl Writer {
+    /// Lets nothing more in.
+    pub(super) fn begin_end(&mut self) {
+        self.shared.status.set_stopping(!self.state.failed);
+        self.shared.snapshots.cancel();
+        self.shared.procedures.stop();
+        self.inbox.close();
+        self.shared.close();
+        self.inputs.clear();
+        let (code, reason, is_opened_again, done) = match self.state.stop.take() {
+            Some(stop) => (stop.code, stop.reason, stop.is_opened_again, stop.done),
+            None if self.state.failed => (1011, FAILED_TEXT.to_owned(), false, Vec::new()),
+            None => (1001, "module exited".to_owned(), false, Vec::new()),
+        };
+        self.end_round();
+        self.shared.log.flush();
+        self.committer.close();
+        self.phase = Phase::Ends(Box::new(End {
+            is_opened_again,
+            code,
+            reason,
+            done,
+            stage: Stage::Log,
+        }));
+    }
+
+    pub(super) fn go_on_ending(&mut self, mut end: Box<End>) -> Next {
+        end.stage = match std::mem::replace(&mut end.stage, Stage::Log) {
+            Stage::Log if !self.has_log_ended() => return self.end_later(end, Stage::Log),
+            Stage::Log => {
+                let log = self.committer.shutdown();
+                match &log {
+                    Ok(_) if !self.state.failed => mark_planned(&self.shared, &self.datastore),
+                    Ok(_) => {}
+                    Err(error) => {
+                        tracing::error!(database = %self.shared.options.identity, %error, "the log did not end properly")
+                    }
+                }
+                let (done, told) = sync_channel(1);
+                let (code, reason) = (end.code, std::mem::take(&mut end.reason));
+                let _ = self.fanout.send(FanoutItem::Stop { code, reason, done });
+                Stage::Fanout(log, told)
+            }
+            Stage::Fanout(log, told) => {
+                if told.try_recv() == Err(TryRecvError::Empty) {
+                    return self.end_later(end, Stage::Fanout(log, told));
+                }
+                // Fan-out does it, unless it failed.
+                let outbox = self.shared.outbox.clone();
+                outbox.end();
+                // No client is connected any more.
+                let fanout = Fanout::new(outbox, self.shared.status.fanout.clone());
+                self.fanout_machine = Arc::new(Mutex::new(fanout));
+                let log_bytes = self.log_bytes();
+                let log_bytes = log_bytes.saturating_sub(self.state.log_bytes_at_snapshot);
+                let deadline = snapshot::time_at_stop(&self.shared, log_bytes);
+                let is_wanted = end.is_opened_again && !self.state.failed;
+                match (log, deadline) {
+                    (Ok(log), Some(deadline)) if is_wanted => Stage::Turn(log, deadline),
+                    (log, _) => return tell_end(*end, log.ok()),
+                }
+            }
+            Stage::Turn(mut log, deadline) => {
+                let state = || self.datastore.snapshot();
+                if !snapshot::write_at_stop(&self.shared, state, log.as_mut(), deadline) {
+                    return self.end_later(end, Stage::Turn(log, deadline));
+                }
+                return tell_end(*end, Some(log));
+            }
+        };
+        self.phase = Phase::Ends(end);
+        Next::More
+    }
+
+    fn end_later(&mut self, mut end: Box<End>, stage: Stage) -> Next {
+        end.stage = stage;
+        self.phase = Phase::Ends(end);
+        Next::Waits
+    }
+
+    /// Whether the log has ended, and nothing else has its files.
+    pub(super) fn has_log_ended(&self) -> bool {
+        self.committer.has_ended() && self.shared.snapshots.is_idle()
+    }
+
+    /// Waits until it has.
+    pub(super) fn wait_for_log_end(&self) {
+        self.committer.wait_ended();
+        drop(self.shared.snapshots.hold());
+    }
+
+    pub(super) fn wait_for_end(&self, end: &End) {
+        match &end.stage {
+            Stage::Log => self.wait_for_log_end(),
+            // Its sender goes then.
+            Stage::Fanout(_, told) => drop(told.recv()),
+            Stage::Turn(..) => std::thread::sleep(TURN_LOOK),
+        }
+    }
+}
+
+fn tell_end(end: End, log: Option<Box<dyn Log>>) -> Next {
+    // From here on others may open it.
+    drop(log);
+    for done in end.done {
+        let _ = done.send(());
+    }
+    Next::Ended
+}
+
+/// Notes for the next start of the server that nothing is planned, if so. All is durable by now.
+fn mark_planned(shared: &Shared, datastore: &Datastore) {
+    let waits = !datastore.schedules().is_empty() || datastore.outbound_count() > 0;
+    if waits || datastore.has_backfill_tables() {
+        return;
+    }
+    let options = &shared.options;
+    if let Err(error) = options.note_no_schedules(true) {
+        // It is opened once for nothing, no more.
+        tracing::debug!(database = %options.identity, %error, "the mark of a database without plans cannot be set");
+    }
+}
