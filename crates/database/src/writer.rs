@@ -10,6 +10,7 @@ mod maintenance;
 mod measure;
 mod migration;
 mod procedures;
+mod programs;
 mod queries;
 mod recovery;
 mod rounds;

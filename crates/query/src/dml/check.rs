@@ -11,7 +11,7 @@ use crate::ast::{
     Change, Expressions, Projection, Select, Shape, Statement, TableRef, Value, ValueKind, Write,
 };
 use crate::block::Names;
-use crate::catalog::Caller;
+use crate::catalog::{Caller, Catalog};
 use crate::check::unexpected;
 use crate::error::{Result, SqlError};
 use crate::literal;
@@ -47,11 +47,30 @@ pub(crate) fn plan_write(text: &str, write: Write, names: Names<'_>) -> Result<W
             RowChange::Delete { rows }
         }
     };
-    require_owner(names.caller)?;
-    if table.kind == TableKind::System && table.name != VARIABLES {
-        return Err(SqlError::DmlOnSystemTable(table.name.clone()));
-    }
+    check_target(&table, names.caller)?;
     Ok(WritePlan { table, change })
+}
+
+/// The table whose rows a statement of another language changes.
+///
+/// # Errors
+/// There is none, or the caller does not change its rows.
+pub fn write_target(
+    name: &str,
+    catalog: &dyn Catalog,
+    caller: &Caller,
+) -> Result<Arc<TableSchema>> {
+    let table = target(name, Names { catalog, caller })?;
+    check_target(&table, caller)?;
+    Ok(table)
+}
+
+fn check_target(table: &TableSchema, caller: &Caller) -> Result<()> {
+    require_owner(caller)?;
+    match table.kind == TableKind::System && table.name != VARIABLES {
+        true => Err(SqlError::DmlOnSystemTable(table.name.clone())),
+        false => Ok(()),
+    }
 }
 
 fn require_owner(caller: &Caller) -> Result<()> {
