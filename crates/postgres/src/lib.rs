@@ -13,6 +13,7 @@
 
 #![forbid(unsafe_code)]
 
+mod block;
 mod cancel;
 mod cancelled;
 mod catalogue;

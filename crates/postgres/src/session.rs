@@ -19,7 +19,7 @@ use lightcone_node::auth::has_ended;
 use lightcone_node::Node;
 use tokio::time::Instant;
 
-use self::writes::Block;
+use super::block::Changes;
 use super::cancel::Cancellable;
 use super::failure::{of_statement, state, Failure};
 use super::login::Login;
@@ -47,7 +47,7 @@ pub(super) struct Session {
     login: Login,
     transaction: Transaction,
     /// What the open block has changed, and will change when it ends.
-    block: Block,
+    block: Changes,
     store: Store,
     /// Something has failed: messages are passed over until the client synchronises.
     skipping: bool,
@@ -91,7 +91,7 @@ impl Session {
             node,
             login,
             transaction: Transaction::None,
-            block: Block::new(&holder),
+            block: Changes::new(&holder),
             store: Store::new(&holder),
             skipping: false,
             holder,

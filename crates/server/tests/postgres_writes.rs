@@ -156,8 +156,10 @@ async fn drivers_send_values_and_nulls() {
     let of = |note: Option<&'static str>, code: &'static str| {
         let (client, insert) = (&client, &insert);
         async move {
-            let row = client.query_one(insert, &[&code, &note, &5_i32, &true]);
-            let row = row.await.expect("a row");
+            let row = client
+                .query_one(insert, &[&code, &note, &5_i32, &true])
+                .await
+                .expect("a row");
             assert_eq!(row.get::<_, i32>(0), 6);
             assert!(row.get::<_, bool>(2));
             row.get::<_, Option<String>>(1)

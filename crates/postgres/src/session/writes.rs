@@ -5,73 +5,17 @@
 
 use std::sync::Arc;
 
-use lightcone_database::{DatabaseHandle, HeldMemory, Holder, SqlError, Write, Written};
+use lightcone_database::{DatabaseHandle, SqlError, Write, Written};
 use lightcone_query::postgresql::Format;
 use lightcone_types::{AlgebraicType, ProductType};
 
-use super::super::failure::{of_statement, state, Failure};
+use super::super::failure::{of_statement, Failure};
 use super::super::program::Statement;
 use super::super::table::{column_types, SmallTable};
 use super::super::tags::{tag_of, verb_of};
 use super::question::of_unread;
 use super::results::Outcome;
 use super::{Session, Stop, Transaction};
-
-/// Statements of a block that change rows, and questions behind the first of them. Each runs those before it again.
-const STATEMENTS_MAX: usize = 256;
-/// Bytes of their texts, and of the rows that they have given.
-const BYTES_MAX: usize = 1 << 20;
-/// What a value of a row takes besides its text.
-const VALUE_BYTES: usize = 32;
-
-/// What a block has done so far.
-pub(super) struct Block {
-    statements: Vec<Write>,
-    bytes: usize,
-    /// As many as `bytes`, in the account of the client.
-    memory: HeldMemory,
-}
-
-impl Block {
-    pub fn new(holder: &Holder) -> Block {
-        Block {
-            statements: Vec::new(),
-            bytes: 0,
-            memory: holder.memory(),
-        }
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.statements.is_empty()
-    }
-
-    /// Forgets all, and gives it.
-    pub fn take(&mut self) -> Vec<Write> {
-        self.bytes = 0;
-        // Fewer are always taken.
-        let _ = self.memory.set(0);
-        std::mem::take(&mut self.statements)
-    }
-
-    fn check(&self, more: usize) -> Result<(), Failure> {
-        let message = if self.statements.len() >= STATEMENTS_MAX {
-            format!("a transaction block has at most {STATEMENTS_MAX} statements from the first that changes rows on: commit more often, or change several rows with one statement")
-        } else if self.bytes + more > BYTES_MAX {
-            format!("the statements of a transaction block, and the rows that they gave, have more than {BYTES_MAX} bytes: commit more often")
-        } else {
-            return Ok(());
-        };
-        Err(Failure::new(state::LIMIT_REACHED, message))
-    }
-
-    fn add(&mut self, statement: Write, bytes: usize) -> Result<(), Failure> {
-        self.check(bytes)?;
-        self.memory.set(self.bytes + bytes).map_err(of_statement)?;
-        self.bytes += bytes;
-        self.statements.push(statement);
-        Ok(())
-    }
-}
 
 /// Is it the verb of a statement of PostgreSQL's language that changes rows?
 pub(super) fn changes_rows(verb: &str) -> bool {
@@ -160,15 +104,12 @@ impl Session {
         let mut statements = Vec::new();
         if is_block {
             self.block.check(bytes)?;
-            statements.clone_from(&self.block.statements);
+            statements.extend_from_slice(self.block.statements());
         }
         statements.push(write.clone());
         let written = self.run_writes(database, statements, !is_block).await?;
         if is_block {
-            let values = written.rows.iter().map(|row| row.len() * VALUE_BYTES);
-            let texts = SmallTable::texts_of(&written.rows);
-            let bytes = bytes + values.sum::<usize>() + texts;
-            self.block.add(write.answering(written.clone()), bytes)?;
+            self.block.add(write, bytes, &written)?;
         }
         Ok(written)
     }
