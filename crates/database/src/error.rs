@@ -7,6 +7,7 @@ use lightcone_engine::{DatastoreError, MigrationError, RecoveryError};
 use lightcone_host::HostError;
 use lightcone_log::LogError;
 use lightcone_snapshot::SnapshotError;
+use lightcone_types::Identity;
 
 use crate::loads::LoadError;
 use crate::variables::EnvironmentError;
@@ -119,6 +120,8 @@ pub enum SqlError {
     Query(String),
     /// It is not of the ad hoc language, for this reason. Nothing was run.
     NotCompiled(String),
+    /// It is of PostgreSQL's language, and ended so.
+    Failed(lightcone_query::postgresql::Failure),
     /// It would change something, and only what reads was to be run.
     Writes,
     /// The server cannot do it now.
@@ -148,6 +151,13 @@ impl From<accounts::Exceeded> for Exceeded {
             },
             _ => Exceeded::Server,
         }
+    }
+}
+
+impl SqlError {
+    /// The caller does not change rows.
+    pub(crate) fn not_authorized(caller: Identity) -> SqlError {
+        Refusal::from(lightcone_query::SqlError::NotAuthorized(caller)).into()
     }
 }
 

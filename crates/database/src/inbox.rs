@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use lightcone_engine::DatastoreSnapshot;
-use lightcone_query::WritePlan;
 use lightcone_schema::ModuleDef;
 use lightcone_table::IndexBuild;
 use lightcone_types::{ColId, ConnectionId, Hash, Identity, TableId, Timestamp};
@@ -29,6 +28,7 @@ use crate::procedures::{Body, Ended, LeaseRequest};
 use crate::replies::Waiter;
 use crate::request::Decoded;
 use crate::rights::Rights;
+use crate::statements::{Write, Written};
 use crate::trace::TraceContext;
 use crate::variables::{EnvironmentChange, EnvironmentMetadata};
 use lightcone_live::BoundQuery;
@@ -54,7 +54,7 @@ pub(crate) enum Input {
         Waiter<Result<HandlerAnswer, CallError>>,
     ),
     Query(HttpQuery, Waiter<Result<FoundQuery, SqlError>>),
-    Write(HttpWrite, Waiter<Result<SqlStats, SqlError>>),
+    Write(HttpWrite, Waiter<Result<Arc<Written>, SqlError>>),
     TableRows(Waiter<Vec<TableRows>>),
     Environment(Waiter<EnvironmentMetadata>),
     /// If the program is the expected one. Whether that changes anything.
@@ -154,19 +154,13 @@ pub(crate) struct HttpQuery {
     pub turn: QueryTurn,
 }
 
-/// An SQL statement over HTTP that changes rows.
+/// SQL statements that are one transaction.
 pub(crate) struct HttpWrite {
     pub caller: Caller,
     pub connection_id: ConnectionId,
-    pub plan: Arc<WritePlan>,
-}
-
-/// What a statement changed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SqlStats {
-    pub rows_inserted: u64,
-    pub rows_deleted: u64,
-    pub rows_updated: u64,
+    pub statements: Vec<Write>,
+    /// Otherwise what they have done is undone at once.
+    pub is_kept: bool,
 }
 
 /// How often the writer is asked about a query over HTTP, whose caller comes and goes once.

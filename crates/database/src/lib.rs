@@ -69,6 +69,7 @@ mod schedule_queue;
 mod shared;
 mod snapshot;
 mod sql;
+mod statements;
 mod status;
 mod subscriptions;
 #[cfg(test)]
@@ -87,7 +88,7 @@ pub use courier::{Courier, Outlet};
 pub use environment::{Alarm, Environment, Machine, Next, Task, Work, Worker};
 pub use error::{ChangesError, ConnectError, Error, Refusal, SqlError, SubmitError, UpdateError};
 pub use handle::{DatabaseHandle, ShutdownReason};
-pub use inbox::{SqlStats, TableRows};
+pub use inbox::TableRows;
 pub use lightcone_host::{HttpHeader, HttpMethod, HttpRequest, HttpResponse, HttpVersion};
 pub use lightcone_outbound::{AllowList, AllowRuleError, Outbound, OutboundError, OutboundOptions};
 pub use lightcone_query::{ParameterText, PARAMETERS_MAX, QUERY_BYTES_MAX};
@@ -115,7 +116,8 @@ pub use outgoing::{
 };
 pub use peer::ConnectRequest;
 pub use rights::Rights;
-pub use sql::{Compiler, Described, JsonRows, Piece, Reading, ResultRow, RowEncoder, SqlOutcome};
+pub use sql::{Compiler, Described, JsonRows, Piece, ResultRow, RowEncoder, SqlOutcome};
+pub use statements::{Program, Reading, SqlStats, Write, Written};
 pub use status::DatabaseStats;
 pub use trace::{Span, SpanName, TraceContext, Tracer};
 pub use update::{BackfillEnd, Begun, Policy, PreparedUpdate, UpdateOutcome, UpdatePlan};

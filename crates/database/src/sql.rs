@@ -18,13 +18,14 @@ use crate::decode::COMPILED_HERE_BYTES_MAX;
 use crate::error::{Refusal, SqlError};
 use crate::evaluate::Source;
 use crate::handle::DatabaseHandle;
-use crate::inbox::{FoundQuery, HttpQuery, HttpWrite, Input, QueryTurn, SqlStats};
+use crate::inbox::{FoundQuery, HttpQuery, HttpWrite, Input, QueryTurn};
 use crate::reads::Once;
 use crate::rights::Rights;
+use crate::statements::{SqlStats, Write, Written};
 use lightcone_live::BoundQuery;
 
 pub use self::json::JsonRows;
-pub use self::reading::{Compiler, Reading};
+pub use self::reading::Compiler;
 pub use self::rows::{Piece, ResultRow, RowEncoder};
 
 /// Result of one statement.
@@ -237,12 +238,13 @@ impl DatabaseHandle {
         };
         let plan = match self.compile(holder, bytes, compile).await {
             Ok(Compiled::Write(plan)) => {
-                let stats = self.write(caller, plan, confirmed, bytes).await?;
+                let statements = vec![Write::plan(plan, bytes)];
+                let written = self.write(caller, statements, true, confirmed).await?;
                 return Ok(SqlOutcome {
                     columns: ProductType::new::<&str>([]),
                     rows: no_rows(encoder, budget)?,
                     duration_us: (shared.environment().instant() - started).as_micros() as u64,
-                    stats,
+                    stats: written.stats,
                 });
             }
             Ok(Compiled::Read(plan)) => Ok(vec![plan]),
@@ -308,10 +310,7 @@ fn permitted(
     identity: Identity,
 ) -> Result<Statement, SqlError> {
     match statement {
-        Statement::Write(_) if !rights.writes_rows() => {
-            let refusal = lightcone_query::SqlError::NotAuthorized(identity);
-            Err(Refusal::from(refusal).into())
-        }
+        Statement::Write(_) if !rights.writes_rows() => Err(SqlError::not_authorized(identity)),
         statement => Ok(statement),
     }
 }
@@ -343,19 +342,54 @@ fn no_rows<E: RowEncoder>(
 }
 
 impl DatabaseHandle {
-    /// Has the writer change rows, as one transaction.
-    async fn write(
+    /// Compiles a statement of the ad hoc language that changes rows, as [`sql_for`](Self::sql_for) does.
+    ///
+    /// # Errors
+    /// What it is refused for; [`SqlError::NotCompiled`] also if it changes nothing.
+    pub async fn compile_write(
+        &self,
+        holder: &Holder,
+        caller: &Caller,
+        text: String,
+    ) -> Result<Write, SqlError> {
+        let shared = &self.shared;
+        let module = shared.module();
+        let (identity, bytes) = (caller.identity, text.len());
+        let rights = shared.rights_of(&identity, caller.rights);
+        let compile = move || {
+            let asks = rights.caller(identity);
+            let statement = compile_postgresql(&text, &module.catalog, &asks);
+            match permitted(statement.map_err(not_compiled)?, rights, identity)? {
+                Statement::Write(plan) => Ok(Write::plan(Arc::new(plan), bytes)),
+                Statement::Select(_) => Err(SqlError::NotCompiled("it changes nothing".to_owned())),
+            }
+        };
+        self.compile(holder, bytes, compile).await
+    }
+
+    /// Runs statements as one transaction. Gives what the last has answered. Without `is_kept`, nothing stays of it but that.
+    ///
+    /// # Errors
+    /// One of them fails, or answers otherwise than before: nothing is kept then.
+    pub async fn write(
         &self,
         caller: Caller,
-        plan: Arc<WritePlan>,
+        statements: Vec<Write>,
+        is_kept: bool,
         confirmed: bool,
-        bytes: usize,
-    ) -> Result<SqlStats, SqlError> {
+    ) -> Result<Arc<Written>, SqlError> {
+        let rights = self.shared.rights_of(&caller.identity, caller.rights);
+        let writes = statements.iter().any(|of| of.change.table().is_some());
+        if writes && !rights.writes_rows() {
+            return Err(SqlError::not_authorized(caller.identity));
+        }
+        let bytes = statements.iter().map(|of| of.bytes).sum();
         let permit = self.shared.inbox.capacity.permit(bytes).await?;
         let write = HttpWrite {
             caller,
             connection_id: self.new_connection_id(),
-            plan,
+            statements,
+            is_kept,
         };
         let write = |waiter| Input::Write(write, waiter);
         self.shared.ask(Some(permit), confirmed, write).await?

@@ -14,6 +14,7 @@ mod migration;
 mod outbox_streams;
 mod outboxes;
 mod procedures;
+mod programs;
 mod queries;
 mod received;
 mod recovery;

@@ -115,6 +115,7 @@ impl From<SqlError> for Failure {
             SqlError::Query(message) | SqlError::NotCompiled(message) => {
                 Failure::bad_request(message)
             }
+            SqlError::Failed(failure) => Failure::bad_request(failure.message),
             SqlError::Busy(message) => Failure::busy(message),
             SqlError::ModuleGone => Failure::text(StatusCode::NOT_FOUND, "no such module"),
             SqlError::Database(message) => Failure::internal(message),

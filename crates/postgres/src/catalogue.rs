@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use lightcone_query::postgresql::{
-    is_large, is_word, name, state, tokens, Question, Session, Token, Type, Unread, Value,
-    VirtualTable, STEPS_MAX,
+    is_large, is_word, name, state, tokens, Changed, Question, Session, Store, TableRead, Target,
+    Token, Type, Unread, Value, VirtualTable, Write, STEPS_MAX,
 };
 use lightcone_schema::ModuleDef;
 use lightcone_types::ProductType;
@@ -57,6 +57,7 @@ pub(super) fn may_be_ad_hoc(tokens: &[Token]) -> bool {
 }
 
 /// What one caller sees of a database.
+#[derive(Clone)]
 pub(super) struct Catalogue {
     module: Arc<ModuleDef>,
     rights: Rights,
@@ -70,6 +71,24 @@ pub(super) struct Read {
     pub question: Question,
     pub readings: Vec<Reading>,
     is_large: bool,
+}
+
+/// A statement that changes rows and was read, with what it reads of the module.
+pub(super) struct ReadWrite {
+    pub write: Write,
+    pub readings: Vec<Reading>,
+    is_large: bool,
+}
+
+/// A question, to be answered in the writer's transaction.
+impl From<Read> for ReadWrite {
+    fn from(read: Read) -> ReadWrite {
+        ReadWrite {
+            write: Write::from(read.question),
+            readings: read.readings,
+            is_large: read.is_large,
+        }
+    }
 }
 
 impl Catalogue {
@@ -98,22 +117,48 @@ impl Catalogue {
 
     /// Reads a question; if it is only described, with parameters in it.
     pub fn read(&self, text: &str, is_described: bool) -> Result<Read, Unread> {
-        let unclosed = || Failure::unsupported("a quote or comment does not end");
-        let tokens = tokens(text).ok_or_else(|| Unread::Text(unclosed()))?;
-        let seen = self.seen();
-        let is_large = is_large(&tokens);
-        let read = || Question::read(text, tokens, &seen, is_described);
-        let question = on_stack(is_large, read).map_err(Unread::Failed)??;
-        let readings = question.tables.iter().map(|table| {
-            let reading = seen.reading(&table.query);
-            reading.or_else(|_| seen.reading(&table.whole))
-        });
-        let readings = readings.collect::<Result<_, _>>().map_err(Unread::Failed)?;
+        let read =
+            |tokens: Vec<Token>, seen: &Seen<'_>| Question::read(text, tokens, seen, is_described);
+        let (question, readings, is_large) =
+            self.understood(text, read, |question| &question.tables)?;
         Ok(Read {
             question,
             readings,
             is_large,
         })
+    }
+
+    /// Reads a statement that changes rows; if it is only described, with parameters in it.
+    pub fn read_write(&self, text: &str, is_described: bool) -> Result<ReadWrite, Unread> {
+        let read =
+            |tokens: Vec<Token>, seen: &Seen<'_>| Write::read(text, tokens, seen, is_described);
+        let (write, readings, is_large) =
+            self.understood(text, read, |write| &write.question.tables)?;
+        Ok(ReadWrite {
+            write,
+            readings,
+            is_large,
+        })
+    }
+
+    /// What a text is, what it reads of the module, and whether it needs more stack than others.
+    fn understood<T: Send>(
+        &self,
+        text: &str,
+        read: impl FnOnce(Vec<Token>, &Seen<'_>) -> Result<T, Unread> + Send,
+        tables: impl Fn(&T) -> &[TableRead],
+    ) -> Result<(T, Vec<Reading>, bool), Unread> {
+        let unclosed = || Failure::unsupported("a quote or comment does not end");
+        let tokens = tokens(text).ok_or_else(|| Unread::Text(unclosed()))?;
+        let seen = self.seen();
+        let is_large = is_large(&tokens);
+        let read = on_stack(is_large, || read(tokens, &seen)).map_err(Unread::Failed)??;
+        let readings = tables(&read).iter().map(|table| {
+            let reading = seen.reading(&table.query);
+            reading.or_else(|_| seen.reading(&table.whole))
+        });
+        let readings = readings.collect::<Result<_, _>>().map_err(Unread::Failed)?;
+        Ok((read, readings, is_large))
     }
 
     /// The answer to a question that takes no time. None: it may take some, or is none.
@@ -148,6 +193,20 @@ impl Catalogue {
     ) -> Result<SmallTable, Failure> {
         let until = Instant::now() + TIME_MAX;
         self.answer_within(STEPS_MAX, read, rows, &|| look(cancelled, until))
+    }
+
+    /// Carries out a statement that changes rows, in the writer's transaction.
+    pub fn change(
+        &self,
+        read: &ReadWrite,
+        rows: &[Vec<u8>],
+        look: &(dyn Fn() -> Result<(), Failure> + Sync),
+        store: &mut dyn Store,
+    ) -> Result<Changed, Failure> {
+        let pieces: Vec<_> = rows.iter().map(|rows| vec![&rows[..]]).collect();
+        let (write, seen) = (&read.write, self.seen());
+        let run = || write.run(&seen, &pieces, look, STEPS_MAX, store);
+        on_stack(read.is_large, run)?
     }
 
     fn answer_within(
@@ -220,6 +279,21 @@ impl Session for Seen<'_> {
 
     fn columns(&self, query: &str) -> Result<ProductType, Failure> {
         self.reading(query).map(|reading| reading.columns())
+    }
+
+    fn target(&self, name: &str) -> Result<Target, Failure> {
+        let target = match self.compiler {
+            Some(compiler) => compiler.target(name),
+            None => Err(SqlError::ModuleGone),
+        };
+        let schema = target.map_err(of_statement)?;
+        let mut relations = self.relations.iter();
+        let declared = relations.find(|of| of.name == schema.name && !of.is_view);
+        let columns = declared.map_or(&[][..], |of| of.columns).iter();
+        Ok(Target {
+            defaults: columns.map(|column| column.default.clone()).collect(),
+            schema,
+        })
     }
 
     fn function(&self, name: &str) -> Option<(usize, Type)> {

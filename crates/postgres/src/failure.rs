@@ -12,6 +12,7 @@ pub(super) fn of_statement(error: SqlError) -> Failure {
         SqlError::Query(text) | SqlError::NotCompiled(text) => {
             Failure::new(state_of(&text), format!("(Sql) {text}"))
         }
+        SqlError::Failed(failure) => failure,
         SqlError::ConnectRejected(text) => Failure::new(state::INTERNAL, text),
         SqlError::Writes => Failure::new(state::READ_ONLY_TRANSACTION, "the statement writes"),
         SqlError::Busy(text) => Failure::new("53000", text),

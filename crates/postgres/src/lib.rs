@@ -5,6 +5,7 @@
 //!                  └▶ session   messages ─▶ commands    about the session: answered here
 //!                                           ad hoc      DatabaseHandle::sql_for, rows written by `rows`
 //!                                           catalogue   questions that the ad hoc language does not have
+//!                                           program     what changes rows, and it does not have either
 //! ```
 //!
 //! The protocol is written out here rather than taken from a library, so that each message, statement and session has a bound,
@@ -12,6 +13,7 @@
 
 #![forbid(unsafe_code)]
 
+mod block;
 mod cancel;
 mod cancelled;
 mod catalogue;
@@ -23,6 +25,7 @@ mod login;
 mod messages;
 mod parameters;
 mod prepared;
+mod program;
 mod rows;
 mod session;
 mod shared;

@@ -1,11 +1,13 @@
 //! A client that was let in: its messages, one after the other (06 §6).
 //!
-//! [`extended`] prepares and binds statements, [`statement`] runs them, [`results`] sends what came of them.
+//! [`extended`] prepares and binds statements, [`statement`] runs them, [`writes`] those that change rows, and [`results`] sends what
+//! came of them.
 
 mod extended;
 mod question;
 mod results;
 mod statement;
+mod writes;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -17,6 +19,7 @@ use lightcone_node::auth::has_ended;
 use lightcone_node::Node;
 use tokio::time::Instant;
 
+use super::block::Changes;
 use super::cancel::Cancellable;
 use super::failure::{of_statement, state, Failure};
 use super::login::Login;
@@ -43,6 +46,8 @@ pub(super) struct Session {
     node: Arc<Node>,
     login: Login,
     transaction: Transaction,
+    /// What the open block has changed, and will change when it ends.
+    block: Changes,
     store: Store,
     /// Something has failed: messages are passed over until the client synchronises.
     skipping: bool,
@@ -86,6 +91,7 @@ impl Session {
             node,
             login,
             transaction: Transaction::None,
+            block: Changes::new(&holder),
             store: Store::new(&holder),
             skipping: false,
             holder,
@@ -183,6 +189,7 @@ impl Session {
     async fn failed(&mut self, failure: &Failure, kind: u8) -> Result<bool, WireError> {
         if self.transaction == Transaction::Open {
             self.transaction = Transaction::Failed;
+            self.block.take();
         }
         let is_fatal = matches!(
             failure.state,

@@ -27,11 +27,15 @@ impl SmallTable {
 
     /// Bytes of its texts, which no message is shorter than.
     pub fn text_bytes(&self) -> usize {
+        SmallTable::texts_of(&self.rows)
+    }
+
+    pub fn texts_of(rows: &[Vec<Cell>]) -> usize {
         let bytes = |cell: &Cell| match cell {
             Cell::Value(AlgebraicValue::String(text)) => text.len(),
             _ => 0,
         };
-        self.rows.iter().flatten().map(bytes).sum()
+        rows.iter().flatten().map(bytes).sum()
     }
 
     pub fn column_types(&self) -> ProductType {

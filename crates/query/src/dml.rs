@@ -5,6 +5,7 @@ mod find;
 mod parse;
 mod write_plan;
 
+pub use check::write_target;
 pub use find::find_targets;
 pub use write_plan::{NewValue, RowChange, Targets, WritePlan};
 

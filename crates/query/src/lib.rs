@@ -59,7 +59,7 @@ mod columns;
 pub use admission::admit_subscription;
 pub use catalog::{Caller, Catalog};
 pub use condition::{ColumnAt, SenderAs, ViewArguments};
-pub use dml::{find_targets, NewValue, RowChange, Targets, WritePlan};
+pub use dml::{find_targets, write_target, NewValue, RowChange, Targets, WritePlan};
 pub use error::{
     SqlError, LIVE_RELATIONS_MAX, QUERY_BYTES_MAX, RELATIONS_MAX, SUBQUERIES_MAX,
     SUBQUERY_DEPTH_MAX,

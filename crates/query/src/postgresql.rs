@@ -32,20 +32,25 @@ mod tests;
 mod tokens;
 mod types;
 mod value;
+mod write;
 
-pub use bind::{Question, TableRead};
+pub use bind::{Question, TableRead, Write};
 pub use cells::{check_size, Cell};
 pub use column_type::{columns_of, Type};
 pub use failure::{state, Failure};
 pub use formats::{with_length, write, write_bsatn, Format, EPOCH_2000_US};
 pub use functions::quoted_name;
 pub use literals::write_literal;
+pub use plan::{Change, TableChange};
 pub use question::Unread;
 pub use read::is_large;
 pub use run::{Look, Pieces, STEPS_MAX};
-pub use session::{Session, VirtualTable};
-pub use tokens::{first_word, is_empty, is_word, name, placed_tokens, text, tokens, word, Token};
+pub use session::{Session, Target, VirtualTable};
+pub use tokens::{
+    first_word, is_empty, is_word, name, placed_tokens, statements, text, tokens, word, Token,
+};
 pub use types::{name_of_oid, oid, oid_of, parameter_oid, size_of_oid, CatalogueType, TYPES};
 pub use value::Value;
+pub use write::{Changed, Store};
 
 pub use crate::literal::is_number;

@@ -208,17 +208,23 @@ async fn rows_are_fetched_in_parts() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn transaction_blocks_only_read() {
+async fn transaction_blocks_are_kept_or_not() {
     let (server, address, user) = start().await;
     named(&server, &user, "bank").await;
     let mut client = connect(address, "bank", &user.token).await.expect("let in");
     let transaction = client.transaction().await.expect("a block");
     assert!(transaction.query("SELECT * FROM person", &[]).await.is_ok());
-    let error = transaction
+    let inserted = transaction
         .execute("INSERT INTO person VALUES (1, 'x')", &[])
+        .await;
+    assert_eq!(inserted.expect("inserted"), 1);
+    let seen = transaction.query("SELECT * FROM person", &[]).await;
+    assert_eq!(seen.expect("rows").len(), 1);
+    let error = transaction
+        .query("SELECT * FROM nothing", &[])
         .await
         .expect_err("refused");
-    assert_eq!(code(&error), "25006");
+    assert_eq!(code(&error), "42P01");
     let error = transaction
         .query("SELECT * FROM person", &[])
         .await

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use lightcone_live::BoundQuery;
-use lightcone_query::compile_postgresql;
-use lightcone_types::ProductType;
+use lightcone_query::{compile_postgresql, write_target};
+use lightcone_schema::TableSchema;
 
 use super::RowEncoder;
 use crate::budget::{HeldBytes, Holder};
@@ -13,27 +13,15 @@ use crate::catalog::WithoutEnvironment;
 use crate::error::{Refusal, SqlError};
 use crate::handle::DatabaseHandle;
 use crate::module::Module;
+use crate::rights::Rights;
+use crate::statements::Reading;
 
 /// Compiles queries for one caller, against the tables as they were when it was made.
+#[derive(Clone)]
 pub struct Compiler {
     module: Arc<Module>,
+    rights: Rights,
     caller: lightcone_query::Caller,
-}
-
-/// A query that is read as a part of a question.
-#[derive(Clone)]
-pub struct Reading {
-    query: BoundQuery,
-}
-
-impl Reading {
-    pub fn text(&self) -> &str {
-        self.query.text()
-    }
-
-    pub fn columns(&self) -> ProductType {
-        self.query.output_type()
-    }
 }
 
 impl Compiler {
@@ -47,8 +35,22 @@ impl Compiler {
         let query = statement.map_err(Refusal::from)?.into_query();
         let query = query.ok_or(SqlError::Writes)?;
         Ok(Reading {
-            query: BoundQuery::new(query, self.caller.identity),
+            query: Arc::new(query),
+            sender: self.caller.identity,
         })
+    }
+
+    /// A table whose rows are to be changed.
+    ///
+    /// # Errors
+    /// There is none, or its rows are not changed by the caller.
+    pub fn target(&self, name: &str) -> Result<Arc<TableSchema>, SqlError> {
+        let target = write_target(name, &self.module.catalog, &self.caller);
+        let target = target.map_err(Refusal::from)?;
+        match self.rights.writes_rows() {
+            true => Ok(target),
+            false => Err(SqlError::not_authorized(self.caller.identity)),
+        }
     }
 }
 
@@ -57,6 +59,7 @@ impl DatabaseHandle {
         let rights = self.shared.rights_of(&caller.identity, caller.rights);
         Compiler {
             module: self.shared.module(),
+            rights,
             caller: rights.caller(caller.identity),
         }
     }
@@ -73,7 +76,9 @@ impl DatabaseHandle {
         encoder: impl FnMut() -> E,
     ) -> Result<Vec<Vec<HeldBytes>>, SqlError> {
         let bytes = readings.iter().map(|reading| reading.text().len()).sum();
-        let plans = readings.into_iter().map(|reading| reading.query).collect();
+        let plans = readings.into_iter();
+        let plan = |of: Reading| BoundQuery::new(Arc::unwrap_or_clone(of.query), of.sender);
+        let plans = plans.map(plan).collect();
         let read = self.read(holder.budget(), caller, Ok(plans), true, bytes, encoder);
         let rows = read.await?.into_iter().map(|(_, rows)| rows);
         Ok(rows.collect())

@@ -1,11 +1,15 @@
-//! SQL statements that change rows: each is one transaction (08 §12.4).
+//! SQL statements that change rows: one is a transaction, or several (08 §12.4).
 
+use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use lightcone_engine::{Datastore, DatastoreError};
+use lightcone_query::postgresql::{self, state};
 use lightcone_query::{
     find_targets, ExecuteError, NewValue, Query, RowChange, SelectPlan, Targets, WritePlan,
 };
+use lightcone_schema::TableSchema;
 use lightcone_table::{RowId, Table};
 use lightcone_types::bsatn::decode_value;
 use lightcone_types::text::format_value;
@@ -15,51 +19,81 @@ use super::Writer;
 use crate::environment::Environment;
 use crate::error::SqlError;
 use crate::evaluate::{usable_index, Rows};
-use crate::inbox::{HttpWrite, SqlStats};
+use crate::inbox::HttpWrite;
 use crate::running_query::QUERY_MEMORY_BYTES_MAX;
+use crate::statements::{Change, SqlStats, Write, Written};
 
 /// So many rows are looked at, deleted or inserted before the time is looked at.
 const ROWS_PER_LOOK: usize = 1024;
 
 impl Writer {
-    /// A statement inside a connection of its own, which comes and goes also if the statement fails (08 §12.4).
-    pub(super) fn http_write(&mut self, write: &HttpWrite) -> Result<SqlStats, SqlError> {
+    /// Statements inside a connection of their own, which comes and goes also if one fails (08 §12.4).
+    pub(super) fn http_write(&mut self, write: &HttpWrite) -> Result<Arc<Written>, SqlError> {
         let HttpWrite {
             caller,
             connection_id,
-            plan,
+            statements,
+            is_kept,
         } = write;
         let client = caller.client(*connection_id);
         self.connect(client, Some(&caller.jwt_payload))?;
-        let result = self.change_rows(plan, caller.identity);
+        let result = self.run_statements(statements, *is_kept, caller.identity);
         self.disconnect(client);
         result
     }
 
-    fn change_rows(&mut self, plan: &WritePlan, caller: Identity) -> Result<SqlStats, SqlError> {
+    /// Runs statements as one transaction, and gives what the last has answered.
+    fn run_statements(
+        &mut self,
+        statements: &[Write],
+        is_kept: bool,
+        caller: Identity,
+    ) -> Result<Arc<Written>, SqlError> {
         if let Some(reason) = self.shared.status.read_only() {
             return Err(SqlError::Database(reason));
         }
-        self.require_current([&plan.table])?;
+        let changes = statements.iter().map(|of| &of.change);
+        self.require_current(changes.clone().filter_map(Change::table))?;
+        self.require_current(changes.flat_map(Change::read_tables))?;
         let shared = self.shared.clone();
-        let changed = self.change(|datastore| {
-            let statement = Statement {
+        let run = |datastore: &mut Datastore| {
+            let mut statement = Statement {
                 datastore,
-                table: plan.table.id,
+                table: None,
                 sender: caller,
                 environment: shared.environment(),
                 started: shared.environment().instant(),
                 time_max: shared.options.limits.sql_write_time_max,
+                generated: Vec::new(),
             };
-            statement.run(plan)
-        });
-        changed.map_err(|failure: Failure| SqlError::Query(failure.to_string()))
+            let mut last = Written::default();
+            for write in statements {
+                last = statement.run(write)?;
+            }
+            Ok(Arc::new(last))
+        };
+        let changed = match is_kept {
+            true => self.change(run),
+            false => {
+                self.datastore.begin();
+                let changed = run(&mut self.datastore);
+                self.datastore.rollback();
+                changed
+            }
+        };
+        changed.map_err(|failure: Failure| match failure {
+            Failure::Refused(failure) => SqlError::Failed(failure),
+            failure => SqlError::Query(failure.to_string()),
+        })
     }
 }
 
 /// Why a statement changes nothing.
 #[derive(Debug, thiserror::Error)]
-enum Failure {
+pub(super) enum Failure {
+    /// By the interpreter of PostgreSQL's language.
+    #[error("{}", .0.message)]
+    Refused(postgresql::Failure),
     #[error(transparent)]
     Datastore(#[from] DatastoreError),
     #[error(transparent)]
@@ -78,21 +112,54 @@ enum Failure {
 }
 
 /// A statement in the open transaction.
-struct Statement<'w> {
-    datastore: &'w mut Datastore,
-    table: TableId,
-    sender: Identity,
-    environment: &'w dyn Environment,
-    started: Instant,
-    time_max: Duration,
+pub(super) struct Statement<'w> {
+    pub datastore: &'w mut Datastore,
+    /// The one that it changes.
+    table: Option<TableId>,
+    pub sender: Identity,
+    pub environment: &'w dyn Environment,
+    /// When the first of the transaction has begun.
+    pub started: Instant,
+    pub time_max: Duration,
+    /// What sequences gave, or are to give again, for rows of these numbers.
+    generated: Vec<(usize, Vec<u8>)>,
 }
 
 impl Statement<'_> {
-    fn run(mut self, plan: &WritePlan) -> Result<SqlStats, Failure> {
-        let schema = self.datastore.schema(self.table);
-        if schema.is_none_or(|schema| schema.columns != plan.table.columns) {
-            return Err(Failure::TableChanged(plan.table.name.clone()));
+    /// Runs the next statement of the transaction.
+    fn run(&mut self, write: &Write) -> Result<Written, Failure> {
+        let answered = write.answered.as_deref();
+        self.generated = answered.map_or_else(Vec::new, |of| of.generated.clone());
+        self.table = write.change.table().map(|table| table.id);
+        if let Some(table) = write.change.table() {
+            self.require_columns(table)?;
         }
+        let mut written = match &write.change {
+            Change::Plan(plan) => Written {
+                stats: self.run_plan(plan)?,
+                ..Written::default()
+            },
+            Change::Program(program) => self.run_program(&**program)?,
+        };
+        written.generated = std::mem::take(&mut self.generated);
+        match answered {
+            Some(answered) if !answered.is_same(&written) => {
+                let message = "could not serialize access: a statement of the transaction would not answer again as it has, as others have changed what it rests on; nothing of the transaction was kept: run it again";
+                let failure = postgresql::Failure::new(state::SERIALIZATION, message);
+                Err(Failure::Refused(failure))
+            }
+            _ => Ok(written),
+        }
+    }
+
+    pub fn require_columns(&self, table: &TableSchema) -> Result<(), Failure> {
+        match self.datastore.schema(table.id) {
+            Some(now) if now.columns == table.columns => Ok(()),
+            _ => Err(Failure::TableChanged(table.name.clone())),
+        }
+    }
+
+    fn run_plan(&mut self, plan: &WritePlan) -> Result<SqlStats, Failure> {
         let mut stats = SqlStats::default();
         match &plan.change {
             RowChange::Insert(rows) => {
@@ -115,12 +182,12 @@ impl Statement<'_> {
         Ok(stats)
     }
 
-    fn open_table(&self) -> Result<&Table, Failure> {
-        let table = self.datastore.table(self.table);
+    pub fn open_table(&self) -> Result<&Table, Failure> {
+        let table = self.table.and_then(|table| self.datastore.table(table));
         table.ok_or(Failure::Datastore(DatastoreError::NoSuchTable))
     }
 
-    fn look_at_time(&self) -> Result<(), Failure> {
+    pub fn look_at_time(&self) -> Result<(), Failure> {
         match self.environment.instant() - self.started > self.time_max {
             true => Err(Failure::TooLong(self.time_max)),
             false => Ok(()),
@@ -135,12 +202,9 @@ impl Statement<'_> {
     }
 
     /// The rows that a query with subqueries finds. What it reads is as it was before the statement.
-    fn find_by_query(&self, query: &Query) -> Result<Vec<RowId>, Failure> {
+    pub fn find_by_query(&self, query: &Query) -> Result<Vec<RowId>, Failure> {
         for read in query.read_tables() {
-            let schema = self.datastore.schema(read.id);
-            if schema.is_none_or(|schema| schema.columns != read.columns) {
-                return Err(Failure::TableChanged(read.name.clone()));
-            }
+            self.require_columns(read)?;
         }
         let mut in_time = Ok(());
         let found = find_targets(
@@ -219,10 +283,11 @@ impl Statement<'_> {
         Ok(rows)
     }
 
-    fn delete(&mut self, rows: &[RowId]) -> Result<(), Failure> {
+    pub fn delete(&mut self, rows: &[RowId]) -> Result<(), Failure> {
+        let table = self.open_table()?.schema.id;
         for some in rows.chunks(ROWS_PER_LOOK) {
             self.look_at_time()?;
-            self.datastore.delete_by_id(self.table, some)?;
+            self.datastore.delete_by_id(table, some)?;
         }
         Ok(())
     }
@@ -230,16 +295,55 @@ impl Statement<'_> {
     /// Inserts rows; gives how many were not there yet.
     fn insert<'r>(&mut self, rows: impl Iterator<Item = &'r [u8]>) -> Result<u64, Failure> {
         let before = self.datastore.change_count();
-        let mut generated = Vec::new();
         for (nth, row) in rows.enumerate() {
-            if nth.is_multiple_of(ROWS_PER_LOOK) {
-                self.look_at_time()?;
-            }
-            generated.clear();
-            let inserted = self.datastore.insert(self.table, row, &mut generated);
-            inserted.map_err(|error| self.explain(error, row))?;
+            self.insert_one(nth, row)?;
         }
         Ok((self.datastore.change_count() - before) as u64)
+    }
+
+    /// Inserts the row of this number, with what sequences have given for it before, if they have. Gives it as it is stored.
+    pub fn insert_one<'r>(&mut self, nth: usize, row: &'r [u8]) -> Result<Cow<'r, [u8]>, Failure> {
+        if nth.is_multiple_of(ROWS_PER_LOOK) {
+            self.look_at_time()?;
+        }
+        let table = self.open_table()?.schema.id;
+        let place = self.generated.binary_search_by_key(&nth, |(of, _)| *of);
+        let row = match place {
+            Ok(place) => self.with_generated(row, &self.generated[place].1)?,
+            Err(_) => row.into(),
+        };
+        let mut generated = Vec::new();
+        let inserted = self.datastore.insert(table, &row, &mut generated);
+        inserted.map_err(|error| self.explain(error, &row))?;
+        if generated.is_empty() {
+            return Ok(row);
+        }
+        let stored = self.with_generated(&row, &generated)?.into_owned();
+        if let Err(place) = place {
+            self.generated.insert(place, (nth, generated));
+        }
+        Ok(stored.into())
+    }
+
+    /// A row with what sequences gave for zeros, in the order of its columns.
+    fn with_generated<'r>(
+        &self,
+        row: &'r [u8],
+        mut generated: &[u8],
+    ) -> Result<Cow<'r, [u8]>, Failure> {
+        let table = self.open_table()?;
+        let mut filled = Cow::Borrowed(row);
+        for sequence in &table.schema.sequences {
+            let column = usize::from(sequence.column.0);
+            let range = table.layout().column_range(row, column);
+            let is_zero = row[range.clone()].iter().all(|byte| *byte == 0);
+            if let (true, Some((value, rest))) = (is_zero, generated.split_at_checked(range.len()))
+            {
+                filled.to_mut()[range].copy_from_slice(value);
+                generated = rest;
+            }
+        }
+        Ok(filled)
     }
 
     /// Inserts a row in place of the one with the same primary key.
@@ -260,13 +364,13 @@ impl Statement<'_> {
     }
 
     /// The error of a row that could not be inserted, with the value that another row has.
-    fn explain(&self, error: DatastoreError, row: &[u8]) -> Failure {
+    pub fn explain(&self, error: DatastoreError, row: &[u8]) -> Failure {
         let DatastoreError::UniqueAlreadyExists { table, index } = error else {
             return error.into();
         };
         let mut columns = Vec::new();
         let mut values = Vec::new();
-        if let Some(open) = self.datastore.table(self.table) {
+        if let Ok(open) = self.open_table() {
             let schema = open.schema.indexes.iter().find(|i| i.name == index);
             for id in schema.into_iter().flat_map(|i| i.algorithm.columns()) {
                 let column = &open.schema.columns[usize::from(id.0)];

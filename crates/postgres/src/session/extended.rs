@@ -15,8 +15,9 @@ use super::super::messages::{protocol, Body, WireError};
 use super::super::parameters::literal;
 use super::super::prepared::{Pending, Portal, Prepared, Progress, Suspended, SUSPENDED_TIME_MAX};
 use super::super::table::column_types;
-use super::super::tags::Tags;
+use super::super::tags::{verb_of, Tags};
 use super::statement::{check_length, too_long};
+use super::writes::changes_rows;
 use super::{Session, Stop};
 
 impl Session {
@@ -85,6 +86,11 @@ impl Session {
                 Err(error @ SqlError::NotCompiled(_)) if is_question => {
                     refusal = Some(of_statement(error));
                 }
+                Err(error @ SqlError::NotCompiled(_)) if changes_rows(verb_of(text.text())) => {
+                    let (written, count) = (text.text().to_owned(), text.count());
+                    let refusal = of_statement(error);
+                    return self.described_write(written, count, refusal).await;
+                }
                 Err(error) => return Err(of_statement(error).into()),
             }
         }
@@ -116,7 +122,10 @@ impl Session {
                 return Err(too_long_with_parameters().into());
             }
             let format = format_of(&formats, nth);
-            literals.push(literal(ty, prepared.oids[nth], format, value)?);
+            literals.push(match value {
+                None if changes_rows(verb_of(prepared.text.text())) => "NULL".to_owned(),
+                value => literal(ty, prepared.oids[nth], format, value)?,
+            });
         }
         let listed = read_formats(body)?;
         let columns = types_of(&prepared.columns).enumerate();

@@ -1,20 +1,25 @@
 //! Questions in PostgreSQL's language (08 §19).
 
+use std::sync::Arc;
+
 use lightcone_query::postgresql::{Question, Token, Unread};
 
 use super::super::cancelled::CancelOnDrop;
 use super::super::catalogue::Catalogue;
 use super::super::failure::{of_statement, state, Failure};
+use super::super::program::Statement;
 use super::super::rows::FoundRows;
 use super::super::table::SmallTable;
 use super::{Session, Stop};
-use lightcone_database::{DatabaseHandle, HeldBytes, Holder, Reading};
+use lightcone_database::{DatabaseHandle, HeldBytes, Holder, Reading, Write};
 
 /// How far a question is when it was read.
 enum Step {
     Done(Result<SmallTable, Failure>),
     /// Rows of the module are missing.
-    Needs(Vec<Reading>),
+    Needs(Catalogue, String, Vec<Reading>),
+    /// The writer answers it, which sees what the block has changed.
+    InBlock(Statement, usize),
 }
 
 impl Session {
@@ -46,19 +51,32 @@ impl Session {
         }
         let (guard, cancelled) = CancelOnDrop::new();
         let flag = cancelled.clone();
+        let in_block = !self.block.is_empty();
         let work = move || -> Result<_, Unread> {
             let read = tables.read(&text, false)?;
-            let step = match read.readings.is_empty() {
-                true => Step::Done(tables.answer(&read, &[], &flag)),
-                false => Step::Needs(read.readings),
-            };
-            Ok((tables, text, step))
+            Ok(if read.readings.is_empty() {
+                Step::Done(tables.answer(&read, &[], &flag))
+            } else if in_block {
+                let statement = Statement::new(tables, read);
+                Step::InBlock(statement.map_err(Unread::Failed)?, text.len())
+            } else {
+                Step::Needs(tables, text, read.readings)
+            })
         };
         let read = self.beside(&database, &holder, work).await?;
-        let (tables, text, step) = read.map_err(|unread| of_unread(unread, refusal))?;
+        let step = read.map_err(|unread| of_unread(unread, refusal))?;
         let answer = match step {
             Step::Done(answer) => answer,
-            Step::Needs(readings) => {
+            Step::InBlock(statement, bytes) => {
+                let columns = statement.columns().unwrap_or_default();
+                let write = Write::program(Arc::new(statement), bytes);
+                let written = self.run_write(&database, write, bytes).await?;
+                Ok(SmallTable {
+                    columns,
+                    rows: written.rows.clone(),
+                })
+            }
+            Step::Needs(tables, text, readings) => {
                 let rows = self.rows_of(&database, &holder, readings).await?;
                 // What was read from the text may be large, so it is read again and not kept while the session waits.
                 let work = move || {
@@ -73,7 +91,7 @@ impl Session {
         Ok(answer?)
     }
 
-    fn catalogue(&self, database: &DatabaseHandle) -> Catalogue {
+    pub(super) fn catalogue(&self, database: &DatabaseHandle) -> Catalogue {
         let caller = &self.login.caller;
         let compiler = Some(database.compiler(caller));
         let names = self.login.names.clone();
@@ -94,7 +112,7 @@ impl Session {
     }
 
     /// Does what may take a moment beside this thread, where others would wait for it.
-    async fn beside<T: Send + 'static>(
+    pub(super) async fn beside<T: Send + 'static>(
         &mut self,
         database: &DatabaseHandle,
         holder: &Holder,
@@ -107,7 +125,7 @@ impl Session {
 }
 
 /// What is no question of either language is refused in the words of the first that it was read in.
-fn of_unread(unread: Unread, refusal: Option<Failure>) -> Failure {
+pub(super) fn of_unread(unread: Unread, refusal: Option<Failure>) -> Failure {
     match unread {
         Unread::Text(failure) => refusal.unwrap_or(failure),
         Unread::Failed(failure) => failure,

@@ -9,7 +9,7 @@ use lightcone_control::DatabaseRecord;
 use lightcone_database::{DatabaseHandle, Holder, SqlError, QUERY_BYTES_MAX};
 use lightcone_node::collaborators;
 use lightcone_node::databases::OpenError;
-use lightcone_query::postgresql::{is_empty, tokens, Cell, Format, Token};
+use lightcone_query::postgresql::{first_word, is_empty, statements, tokens, Cell, Format, Token};
 
 use super::super::catalogue::{is_question, may_be_ad_hoc};
 use super::super::commands::{self, Answer, Block};
@@ -22,10 +22,11 @@ use super::super::rows::{DataRows, Shape};
 use super::super::table::{self, SmallTable};
 use super::super::tags::{counts, tag_of, verb_of, Tags};
 use super::results::Outcome;
+use super::writes::changes_rows;
 use super::{Session, Stop, Transaction};
 
 impl Session {
-    /// A message with a statement that is run at once.
+    /// A message with a statement that is run at once, or with several of which the first begins a transaction block.
     pub(super) async fn simple_query(&mut self, text: String) -> Result<(), Stop> {
         check_length(&text)?;
         self.check_token()?;
@@ -33,11 +34,16 @@ impl Session {
             self.wire.empty(b'I');
             return Ok(self.ready().await?);
         }
-        let mut outcome = self.statement(text, Vec::new(), Tags::Counts).await?;
-        if let Some(columns) = &outcome.columns {
-            self.wire.row_description(columns, &[]);
+        let begins = matches!(first_word(&text).as_deref(), Some("begin" | "start"));
+        let several = if begins { statements(&text) } else { None };
+        for statement in several.unwrap_or_else(|| vec![&text]) {
+            let statement = statement.to_owned();
+            let mut outcome = self.statement(statement, Vec::new(), Tags::Counts).await?;
+            if let Some(columns) = &outcome.columns {
+                self.wire.row_description(columns, &[]);
+            }
+            self.send(&mut outcome.pending, 0).await?;
         }
-        self.send(&mut outcome.pending, 0).await?;
         Ok(self.ready().await?)
     }
 
@@ -111,6 +117,7 @@ impl Session {
             return Err(Failure::new(state::FAILED_TRANSACTION, message).into());
         }
         match answer {
+            Some(Answer::Block(Block::Commit)) if lines.is_none() => self.commit().await,
             Some(answer) => Ok(self.answer(answer, &formats, lines)?),
             None => self.ask(text, &tokens, formats, tags, lines).await,
         }
@@ -125,18 +132,33 @@ impl Session {
         tags: Tags,
         lines: Option<CopyRows>,
     ) -> Result<Outcome, Stop> {
+        let verb = if lines.is_some() {
+            "SELECT"
+        } else {
+            verb_of(&text)
+        };
+        if self.transaction == Transaction::Open && (changes_rows(verb) || verb == "SET") {
+            return self.write_in_block(text, &formats).await;
+        }
         let is_question = is_question(tokens);
         let mut refusal = None;
-        if !is_question || may_be_ad_hoc(tokens) {
+        // What a block has changed, only the writer sees.
+        if !is_question || may_be_ad_hoc(tokens) && self.block.is_empty() {
             let (text, formats) = (text.clone(), formats.clone());
             match self
                 .ask_database(text, formats, tags, lines.clone())
                 .await?
             {
                 Ok(outcome) => return Ok(outcome),
-                Err(failure) if !is_question => return Err(failure.into()),
                 Err(failure) => refusal = Some(failure),
             }
+        }
+        match refusal {
+            Some(refusal) if changes_rows(verb) => {
+                return self.write(text, &formats, refusal).await;
+            }
+            Some(refusal) if !is_question => return Err(refusal.into()),
+            _ => {}
         }
         let table = self.question(text, tokens, refusal).await?;
         Ok(self.of_table(&table, &formats, lines)?)
@@ -171,15 +193,16 @@ impl Session {
     }
 
     fn block(&mut self, block: Block) -> &'static str {
-        let was = self.transaction;
         self.transaction = match block {
             Block::Begin => Transaction::Open,
             Block::Commit | Block::Rollback => Transaction::None,
         };
         match block {
             Block::Begin => "BEGIN",
-            Block::Commit if was != Transaction::Failed => "COMMIT",
-            Block::Commit | Block::Rollback => "ROLLBACK",
+            Block::Commit | Block::Rollback => {
+                self.block.take();
+                "ROLLBACK"
+            }
         }
     }
 
@@ -196,10 +219,6 @@ impl Session {
             None => verb_of(&text),
         };
         let is_read = verb == "SELECT" || verb == "SHOW";
-        if self.transaction == Transaction::Open && !is_read {
-            let message = "a transaction block can only read: each statement that writes is a transaction of its own; send it without BEGIN, or in autocommit mode";
-            return Err(Failure::new(state::READ_ONLY_TRANSACTION, message).into());
-        }
         let shape = match lines.clone() {
             Some(lines) => Shape::Lines(lines),
             None => Shape::Fields(formats),

@@ -11,7 +11,7 @@ use crate::ast::{
     Change, Expressions, Projection, Select, Shape, Statement, TableRef, Value, ValueKind, Write,
 };
 use crate::block::Names;
-use crate::catalog::Caller;
+use crate::catalog::{Caller, Catalog};
 use crate::check::{encode_value, unexpected};
 use crate::error::{Result, SqlError};
 use crate::literal;
@@ -49,7 +49,26 @@ pub(crate) fn plan_write(text: &str, write: Write, names: Names<'_>) -> Result<W
             RowChange::Delete { rows }
         }
     };
-    require_owner(names.caller)?;
+    check_target(&table, names.caller)?;
+    Ok(WritePlan { table, change })
+}
+
+/// The table whose rows a statement of another language changes.
+///
+/// # Errors
+/// There is none, or the caller does not change its rows.
+pub fn write_target(
+    name: &str,
+    catalog: &dyn Catalog,
+    caller: &Caller,
+) -> Result<Arc<TableSchema>> {
+    let table = target(name, Names { catalog, caller })?;
+    check_target(&table, caller)?;
+    Ok(table)
+}
+
+fn check_target(table: &TableSchema, caller: &Caller) -> Result<()> {
+    require_owner(caller)?;
     if table.name == ENVIRONMENT {
         return Err(SqlError::DmlOnEnvironment);
     }
@@ -59,10 +78,10 @@ pub(crate) fn plan_write(text: &str, write: Write, names: Names<'_>) -> Result<W
     if table.schedule.is_some() {
         return Err(SqlError::DmlOnScheduledTable);
     }
-    if table.outbox.is_some() {
-        return Err(SqlError::DmlOnOutboxTable);
+    match table.outbox.is_some() {
+        true => Err(SqlError::DmlOnOutboxTable),
+        false => Ok(()),
     }
-    Ok(WritePlan { table, change })
 }
 
 fn require_owner(caller: &Caller) -> Result<()> {

@@ -11,6 +11,7 @@ mod grouping;
 mod scope;
 mod syntax;
 mod tables;
+mod writes;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -61,26 +62,9 @@ pub struct Question {
 }
 
 pub fn bind(query: &Query, session: &dyn Session, is_described: bool) -> Done<Question> {
-    let mut binder = Binder {
-        session,
-        parameters: HashMap::new(),
-        drafts: Vec::new(),
-        is_described,
-        plans: 0,
-        height: 0,
-        looked: 0,
-        reached: usize::MAX,
-        with: Vec::new(),
-        extras: None,
-    };
+    let mut binder = Binder::new(session, is_described);
     let plan = binder.query(query, None)?;
-    let tables = binder.drafts.iter().enumerate();
-    let tables = tables.filter(|(_, draft)| !draft.is_joined);
-    Ok(Question {
-        plan,
-        tables: tables.map(|(number, draft)| draft.table(number)).collect(),
-        parameters: binder.parameters,
-    })
+    Ok(binder.question(plan))
 }
 
 struct Binder<'b> {
@@ -100,6 +84,57 @@ struct Binder<'b> {
     with: Vec<(String, Arc<Plan>)>,
     /// What is gathered while the items of a question are bound. None: there can be none here.
     extras: Option<Vec<Extra>>,
+}
+
+/// A statement that can be run, in a transaction.
+pub struct Write {
+    /// For the rows that are changed, or inserted.
+    pub question: Question,
+    /// None: it is a question as any other.
+    pub change: Option<TableChange>,
+}
+
+/// Binds a statement that changes rows.
+pub fn bind_write(statement: &Statement, session: &dyn Session, is_described: bool) -> Done<Write> {
+    let mut binder = Binder::new(session, is_described);
+    let (plan, change) = match statement {
+        Statement::Insert(insert) => binder.insert(insert)?,
+        Statement::Update(update) => binder.update(update)?,
+        Statement::Delete(delete) => binder.delete(delete)?,
+        _ => return Err("a statement that changes no rows".into()),
+    };
+    Ok(Write {
+        question: binder.question(plan),
+        change: Some(change),
+    })
+}
+
+impl<'b> Binder<'b> {
+    fn new(session: &'b dyn Session, is_described: bool) -> Binder<'b> {
+        Binder {
+            session,
+            parameters: HashMap::new(),
+            drafts: Vec::new(),
+            is_described,
+            plans: 0,
+            height: 0,
+            looked: 0,
+            reached: usize::MAX,
+            with: Vec::new(),
+            extras: None,
+        }
+    }
+
+    /// A plan with all that was bound for it.
+    fn question(self, plan: Plan) -> Question {
+        let tables = self.drafts.iter().enumerate();
+        let tables = tables.filter(|(_, draft)| !draft.is_joined);
+        Question {
+            plan,
+            tables: tables.map(|(number, draft)| draft.table(number)).collect(),
+            parameters: self.parameters,
+        }
+    }
 }
 
 impl Binder<'_> {
@@ -335,27 +370,8 @@ impl Binder<'_> {
         self.read_joined(&mut plan, &mut scope);
         scope.meant_inside.take();
         self.extras = Some(Vec::new());
-        let mut columns: Columns = Vec::new();
-        for item in projection {
-            check_names(&columns)?;
-            let (expr, alias) = match item {
-                SelectItem::UnnamedExpr(expr) => (expr, None),
-                SelectItem::ExprWithAlias { expr, alias } => (expr, Some(folded(alias))),
-                item => {
-                    for (at, column) in starred(item, &scope)? {
-                        columns.push((column.name.clone(), column.ty.clone()));
-                        plan.items.push(Bound::Column { up: 0, at });
-                    }
-                    continue;
-                }
-            };
-            let (bound, mut ty) = self.expr(expr, &scope)?;
-            if let Bound::Column { up: 0, at } = bound {
-                ty = scope.columns[at].ty.clone();
-            }
-            columns.push((alias.unwrap_or_else(|| name_of(expr)), ty));
-            plan.items.push(bound);
-        }
+        let (columns, items) = self.items(projection, &scope)?;
+        plan.items = items;
         for expr in group_by {
             // A place, or the name of an item.
             let item = output(expr, &columns).and_then(|at| projection.get(at));
@@ -404,6 +420,32 @@ impl Binder<'_> {
         }
         self.note_used(&scope);
         Ok((columns, Body::Core(Box::new(plan)), keys))
+    }
+
+    /// What stands between SELECT and FROM, or behind RETURNING.
+    fn items(&mut self, list: &[SelectItem], scope: &Scope<'_>) -> Done<(Columns, Vec<Bound>)> {
+        let (mut columns, mut items) = (Columns::new(), Vec::new());
+        for item in list {
+            check_names(&columns)?;
+            let (expr, alias) = match item {
+                SelectItem::UnnamedExpr(expr) => (expr, None),
+                SelectItem::ExprWithAlias { expr, alias } => (expr, Some(folded(alias))),
+                item => {
+                    for (at, column) in starred(item, scope)? {
+                        columns.push((column.name.clone(), column.ty.clone()));
+                        items.push(Bound::Column { up: 0, at });
+                    }
+                    continue;
+                }
+            };
+            let (bound, mut ty) = self.expr(expr, scope)?;
+            if let Bound::Column { up: 0, at } = bound {
+                ty = scope.columns[at].ty.clone();
+            }
+            columns.push((alias.unwrap_or_else(|| name_of(expr)), ty));
+            items.push(bound);
+        }
+        Ok((columns, items))
     }
 }
 

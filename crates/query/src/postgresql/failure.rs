@@ -11,6 +11,12 @@ pub type Done<T> = Result<T, Failure>;
 
 pub mod state {
     pub const CARDINALITY: &str = "21000";
+    pub const NOT_NULL: &str = "23502";
+    pub const NOT_UNIQUE: &str = "23505";
+    pub const SERIALIZATION: &str = "40001";
+    pub const NO_SUCH_OBJECT: &str = "42704";
+    pub const NO_SUCH_CONSTRAINT: &str = "42P10";
+    pub const DUPLICATE_COLUMN: &str = "42701";
     pub const PROTOCOL_VIOLATION: &str = "08P01";
     pub const FEATURE_NOT_SUPPORTED: &str = "0A000";
     pub const INVALID_PARAMETER_VALUE: &str = "22023";

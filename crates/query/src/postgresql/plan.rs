@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use lightcone_schema::TableSchema;
 use lightcone_types::AlgebraicType;
 
 use super::column_type::Type;
@@ -218,6 +219,45 @@ pub enum Made {
     Array,
     /// A value is in one of them.
     Has,
+}
+
+/// What a statement does with rows of its table.
+pub struct TableChange {
+    pub table: Arc<TableSchema>,
+    /// Of its columns.
+    pub types: Vec<Arc<AlgebraicType>>,
+    pub change: Change,
+    /// What comes out for each changed row, if anything does.
+    pub returning: Option<(Columns, Vec<Bound>)>,
+}
+
+/// What a statement does with the rows that its question gives.
+pub enum Change {
+    /// Of each a row is inserted: one value for each column of the table.
+    Insert {
+        values: Vec<Bound>,
+        conflict: Option<Conflict>,
+    },
+    /// Each begins with a row of the table and its number. Behind them, from this place on, stand new values of columns.
+    Update {
+        columns: Vec<usize>,
+        first: usize,
+    },
+    Delete,
+}
+
+/// What becomes of a row whose key another has.
+pub struct Conflict {
+    /// The unique indexes that are looked at, by their places.
+    pub indexes: Vec<usize>,
+    /// None: it is passed over.
+    pub update: Option<Overwrite>,
+}
+
+/// How the row that is there is changed. Behind its columns stand those of the row that was to be inserted.
+pub struct Overwrite {
+    pub values: Vec<(usize, Bound)>,
+    pub filter: Option<Bound>,
 }
 
 /// An expression.

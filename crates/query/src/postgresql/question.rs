@@ -7,7 +7,7 @@ use super::bind::{bind, Question};
 use super::cells::{check_size, Cell};
 use super::failure::{state, Done, Failure};
 use super::literals::has_literal;
-use super::plan::Body;
+use super::plan::{Body, Columns};
 use super::read::{read, TOKENS_MAX};
 use super::run::{Look, Pieces, Runner};
 use super::session::Session;
@@ -37,18 +37,10 @@ impl Question {
         session: &dyn Session,
         is_described: bool,
     ) -> Result<Question, Unread> {
-        if tokens.len() > TOKENS_MAX {
-            let message = format!("the question has more than {TOKENS_MAX} words and signs");
-            return Err(Unread::Failed(Failure::new(state::LIMIT_REACHED, message)));
-        }
-        let query = read(tokens).map_err(|reason| Unread::Text(refused(text, &reason)))?;
-        let question = bind(&query, session, is_described).and_then(|question| {
+        understood("question", text, tokens, read, |query| {
+            let question = bind(query, session, is_described)?;
             check_size(0, question.plan.columns.len())?;
             Ok(question)
-        });
-        question.map_err(|failure| match failure.state {
-            state::FEATURE_NOT_SUPPORTED => Unread::Failed(refused(text, &failure.message)),
-            _ => Unread::Failed(failure),
         })
     }
 
@@ -91,35 +83,55 @@ impl Question {
         steps_max: usize,
     ) -> Done<Vec<Vec<Cell>>> {
         let runner = Runner::new(session, self, pieces, look, steps_max);
-        self.cells(&runner.rows(&self.plan, None)?, session)
-    }
-
-    fn cells(&self, rows: &[Vec<Value>], session: &dyn Session) -> Done<Vec<Vec<Cell>>> {
-        let columns = &self.plan.columns;
-        check_size(rows.len(), columns.len())?;
-        // A step of weight is 16 bytes.
-        let weight: usize = rows.iter().flatten().map(Value::weight).sum();
-        if weight.saturating_mul(16) > ANSWER_BYTES_MAX {
-            let message = format!("the answer would have more than {ANSWER_BYTES_MAX} bytes: ask for fewer columns, or for some of the tables");
-            return Err(Failure::new(state::LIMIT_REACHED, message));
-        }
-        let cells = rows.iter().map(|row| {
-            let values = row.iter().zip(columns);
-            let cells = values.map(|(value, (name, ty))| {
-                value.cell(ty, session).ok_or_else(|| {
-                    let message = format!("a value of \"{name}\" is not of the column's type");
-                    Failure::new(state::OUT_OF_RANGE, message)
-                })
-            });
-            cells.collect()
-        });
-        cells.collect()
+        cells_of(&self.plan.columns, &runner.rows(&self.plan, None)?, session)
     }
 }
 
-fn refused(text: &str, reason: &str) -> Failure {
-    let shown: String = text.chars().take(SHOWN_CHARS_MAX).collect();
-    Failure::unsupported(format!(
-        "this question is not supported ({reason}): {shown}"
-    ))
+/// Rows as those of an answer with these columns.
+pub fn cells_of(
+    columns: &Columns,
+    rows: &[Vec<Value>],
+    session: &dyn Session,
+) -> Done<Vec<Vec<Cell>>> {
+    check_size(rows.len(), columns.len())?;
+    // A step of weight is 16 bytes.
+    let weight: usize = rows.iter().flatten().map(Value::weight).sum();
+    if weight.saturating_mul(16) > ANSWER_BYTES_MAX {
+        let message = format!("the answer would have more than {ANSWER_BYTES_MAX} bytes: ask for fewer columns, or for some of the tables");
+        return Err(Failure::new(state::LIMIT_REACHED, message));
+    }
+    let cells = rows.iter().map(|row| {
+        let values = row.iter().zip(columns);
+        let cells = values.map(|(value, (name, ty))| {
+            value.cell(ty, session).ok_or_else(|| {
+                let message = format!("a value of \"{name}\" is not of the column's type");
+                Failure::new(state::OUT_OF_RANGE, message)
+            })
+        });
+        cells.collect()
+    });
+    cells.collect()
+}
+
+/// What a text is, when its tokens were read and the names in it are bound.
+pub fn understood<S, T>(
+    what: &str,
+    text: &str,
+    tokens: Vec<Token>,
+    read: impl FnOnce(Vec<Token>) -> Result<S, String>,
+    bind: impl FnOnce(&S) -> Done<T>,
+) -> Result<T, Unread> {
+    if tokens.len() > TOKENS_MAX {
+        let message = format!("the {what} has more than {TOKENS_MAX} words and signs");
+        return Err(Unread::Failed(Failure::new(state::LIMIT_REACHED, message)));
+    }
+    let refused = |reason: &str| {
+        let shown: String = text.chars().take(SHOWN_CHARS_MAX).collect();
+        Failure::unsupported(format!("this {what} is not supported ({reason}): {shown}"))
+    };
+    let tree = read(tokens).map_err(|reason| Unread::Text(refused(&reason)))?;
+    bind(&tree).map_err(|failure| match failure.state {
+        state::FEATURE_NOT_SUPPORTED => Unread::Failed(refused(&failure.message)),
+        _ => Unread::Failed(failure),
+    })
 }

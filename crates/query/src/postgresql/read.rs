@@ -3,7 +3,7 @@
 use std::any::TypeId;
 use std::cell::Cell;
 
-use sqlparser::ast::{Expr, Query};
+use sqlparser::ast::{Expr, Query, Statement};
 use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
@@ -53,6 +53,7 @@ impl Dialect for Bounded {
         supports_comparison_in_between_low_bound
         supports_cte_materialization
         supports_filter_during_aggregation
+        supports_insert_table_alias
         supports_notnull_operator
         supports_tilde_like_match_operator
     }
@@ -109,6 +110,28 @@ pub fn is_large(tokens: &[Token]) -> bool {
 
 /// The question that tokens are. The error says why they are none.
 pub fn read(tokens: Vec<Token>) -> Result<Query, String> {
+    parsed(tokens, |parser| parser.parse_query().map(|query| *query))
+}
+
+/// The statement that changes rows which tokens are. The error says why they are none.
+pub fn read_write(tokens: Vec<Token>) -> Result<Statement, String> {
+    parsed(tokens, |parser| {
+        let first = parser.next_token();
+        match &first.token {
+            Token::Word(word) if word.keyword == Keyword::INSERT => parser.parse_insert(first),
+            Token::Word(word) if word.keyword == Keyword::UPDATE => parser.parse_update(first),
+            Token::Word(word) if word.keyword == Keyword::DELETE => parser.parse_delete(first),
+            _ => Err(ParserError::ParserError(
+                "it is no INSERT, UPDATE or DELETE".to_owned(),
+            )),
+        }
+    })
+}
+
+fn parsed<T>(
+    tokens: Vec<Token>,
+    parse: impl FnOnce(&mut Parser) -> Result<T, ParserError>,
+) -> Result<T, String> {
     let dialect = Bounded::default();
     dialect
         .looks_left
@@ -116,9 +139,9 @@ pub fn read(tokens: Vec<Token>) -> Result<Query, String> {
     let mut parser = Parser::new(&dialect)
         .with_recursion_limit(DEPTH_MAX)
         .with_tokens(tokens);
-    let read = parser.parse_query().and_then(|query| {
+    let read = parse(&mut parser).and_then(|read| {
         parser.expect_token(&Token::EOF)?;
-        Ok(*query)
+        Ok(read)
     });
     read.map_err(|error| match error {
         ParserError::RecursionLimitExceeded => "it is nested too deep".to_owned(),
@@ -128,3 +151,5 @@ pub fn read(tokens: Vec<Token>) -> Result<Query, String> {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod writes;

@@ -1,5 +1,8 @@
 //! What a question asks of the session that it is read for.
 
+use std::sync::Arc;
+
+use lightcone_schema::TableSchema;
 use lightcone_types::ProductType;
 
 use super::column_type::Type;
@@ -21,6 +24,13 @@ impl VirtualTable {
     }
 }
 
+/// A table that a statement changes.
+pub struct Target {
+    pub schema: Arc<TableSchema>,
+    /// What its columns have that a new row does not name, in BSATN.
+    pub defaults: Vec<Option<Vec<u8>>>,
+}
+
 /// What names mean to a session, and what it sees: tables, functions, settings, rights.
 pub trait Session: Sync {
     /// The virtual table of a name, which may have its schema before it.
@@ -34,6 +44,12 @@ pub trait Session: Sync {
     /// # Errors
     /// What it is refused for: names that there are not, or that the caller does not see.
     fn columns(&self, query: &str) -> Done<ProductType>;
+
+    /// A table whose rows are to be changed.
+    ///
+    /// # Errors
+    /// There is none, or its rows are not changed by the caller.
+    fn target(&self, name: &str) -> Done<Target>;
 
     /// A function of what the session sees, by its number, and what it gives.
     fn function(&self, name: &str) -> Option<(usize, Type)>;

@@ -1,8 +1,13 @@
 //! A session that sees only tables with an id and a name, for tests.
 
-use lightcone_types::{AlgebraicType, ProductType};
+use std::sync::Arc;
 
-use super::bind::{Question, TableRead};
+use lightcone_schema::{
+    ColumnSchema, IndexAlgorithm, IndexSchema, TableAccess, TableKind, TableSchema,
+};
+use lightcone_types::{AlgebraicType, ColId, IndexId, ProductType, TableId};
+
+use super::bind::{Question, TableRead, Write};
 use super::cells::Cell;
 use super::column_type::Type;
 use super::failure::{state, Failure};
@@ -10,8 +15,8 @@ use super::formats::Format;
 use super::question::Unread;
 use super::read::is_large;
 use super::run::STEPS_MAX;
-use super::session::{Session, VirtualTable};
-use super::tokens::tokens;
+use super::session::{Session, Target, VirtualTable};
+use super::tokens::{tokens, Token};
 use super::value::Value;
 
 pub struct Tables;
@@ -33,6 +38,45 @@ impl Session for Tables {
         Ok(ProductType::new(columns))
     }
 
+    fn target(&self, name: &str) -> Result<Target, Failure> {
+        if name == "unseen" {
+            return Err(Failure::new(state::NO_SUCH_TABLE, "no such table"));
+        }
+        let column = |name: &str, ty| ColumnSchema {
+            name: name.to_owned(),
+            accessor: None,
+            ty,
+        };
+        let schema = TableSchema {
+            id: TableId(4096),
+            name: name.to_owned(),
+            accessor: None,
+            columns: vec![
+                column("id", AlgebraicType::U32),
+                column("name", AlgebraicType::String),
+            ],
+            primary_key: Some(ColId(0)),
+            indexes: vec![IndexSchema {
+                id: IndexId(1),
+                name: "by_id".to_owned(),
+                accessor: None,
+                algorithm: IndexAlgorithm::BTree(vec![ColId(0)]),
+                unique: true,
+            }],
+            constraints: Vec::new(),
+            sequences: Vec::new(),
+            schedule: None,
+            access: TableAccess::Public,
+            kind: TableKind::User,
+            is_event: false,
+            view: None,
+        };
+        Ok(Target {
+            schema: Arc::new(schema),
+            defaults: Vec::new(),
+        })
+    }
+
     fn function(&self, _: &str) -> Option<(usize, Type)> {
         None
     }
@@ -52,10 +96,26 @@ impl Session for Tables {
 
 /// Reads and binds a question to nothing.
 pub fn read(text: &str, is_described: bool) -> Result<Question, Failure> {
+    read_with(text, |tokens| {
+        Question::read(text, tokens, &Tables, is_described)
+    })
+}
+
+/// Reads and binds a statement that changes rows.
+pub fn read_write(text: &str, is_described: bool) -> Result<Write, Failure> {
+    read_with(text, |tokens| {
+        Write::read(text, tokens, &Tables, is_described)
+    })
+}
+
+fn read_with<T: Send>(
+    text: &str,
+    read: impl FnOnce(Vec<Token>) -> Result<T, Unread> + Send,
+) -> Result<T, Failure> {
     let unclosed = || Failure::unsupported("a quote or comment does not end");
     let tokens = tokens(text).ok_or_else(unclosed)?;
     let is_large = is_large(&tokens);
-    let read = || Question::read(text, tokens, &Tables, is_described);
+    let read = || read(tokens);
     let question = match is_large {
         false => read(),
         // As much stack as the door for PostgreSQL gives.

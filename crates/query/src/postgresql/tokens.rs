@@ -42,6 +42,20 @@ pub fn placed_tokens(text: &str) -> Option<(Vec<usize>, Vec<Token>)> {
     Some((places, tokens))
 }
 
+/// The statements of a text, without the semicolons between them and what is empty. None: a quote or comment does not end.
+pub fn statements(text: &str) -> Option<Vec<&str>> {
+    let (places, tokens) = placed_tokens(text)?;
+    let ends = places.iter().zip(&tokens);
+    let ends = ends.filter(|(_, token)| **token == Token::SemiColon);
+    let (mut found, mut start) = (Vec::new(), 0);
+    for end in ends.map(|(place, _)| *place).chain([text.len()]) {
+        found.push(&text[start..end]);
+        start = end + 1;
+    }
+    found.retain(|statement| !is_empty(statement));
+    Some(found)
+}
+
 /// The word that a statement begins with. The rest is not divided, unless a comment stands before it.
 pub fn first_word(text: &str) -> Option<String> {
     let text = text.trim_start();
@@ -118,6 +132,16 @@ mod tests {
     }
 
     #[test]
+    fn statements_are_told_apart() {
+        let text = "BEGIN; INSERT INTO t VALUES ('a;b') -- no;\n;; /* ; */ ; COMMIT;";
+        let found = statements(text).expect("they end");
+        assert_eq!(found.len(), 3, "{found:?}");
+        assert!(found[1].contains("'a;b'"), "{found:?}");
+        assert_eq!(found[2].trim(), "COMMIT");
+        assert_eq!(statements("BEGIN; 'x"), None);
+    }
+
+    #[test]
     fn places_are_bytes() {
         let text = "é 'ä\n' a\n\n b";
         let (places, _) = placed_tokens(text).expect("tokens");
@@ -135,6 +159,9 @@ mod tests {
             let (begun, first) = (first_word(&text), found.first().and_then(word));
             prop_assert!(first.is_none() || begun == first, "{begun:?}");
             prop_assert_eq!(is_empty(&text), tokens(&text) == Some(Vec::new()));
+            let divided = statements(&text);
+            prop_assert_eq!(divided.is_some(), tokens(&text).is_some());
+            prop_assert!(divided.is_none_or(|all| all.iter().all(|one| text.contains(one))));
         }
     }
 }

@@ -5,8 +5,9 @@
 //! `changed`: one more table. `rule:` and a query with `+` for the spaces: a row-level security rule; `secret`: a private
 //! table. `table:` and `private:` with a name: a table of this name, public or not. `level`: a column with a default in `person`;
 //! `level-plain`: without one. `long-id`: another type of its key. `unique-names`: an index and a unique constraint. `v9`: the older
-//! form, without HTTP handlers. `procedure`: a procedure that fails. `typed`: a table with columns of many types. `timer`: a schedule table with one row. `named`: a view of the people with
-//! the name that it is given. `hang`: loading never ends, and nothing stops it. `slow-load`: loading takes
+//! form, without HTTP handlers. `procedure`: a procedure that fails. `typed`: a table with columns of many types. `items`: one with
+//! numbers from a sequence, another unique column, a default and an option. `timer`: a schedule table with one row. `named`: a view of the
+//! people with the name that it is given. `hang`: loading never ends, and nothing stops it. `slow-load`: loading takes
 //! [`SLOW_LOAD`]. Any other word only makes the program a different one.
 
 use std::sync::Arc;
@@ -23,7 +24,8 @@ use lightcone_schema::raw::{
     RawConstraintDefV10, RawHttpHandlerDefV10, RawHttpRouteDefV10, RawIndexAlgorithm,
     RawIndexDefV10, RawLifeCycleReducerDefV10, RawModuleDefV10, RawModuleDefV10Section as Section,
     RawProcedureDefV10, RawReducerDefV10, RawRowLevelSecurityDef, RawScheduleDefV10,
-    RawScopedTypeNameV10, RawTableDefV10, RawTypeDefV10, RawUniqueConstraintData, RawViewDefV10,
+    RawScopedTypeNameV10, RawSequenceDefV10, RawTableDefV10, RawTypeDefV10,
+    RawUniqueConstraintData, RawViewDefV10,
 };
 use lightcone_schema::{Lifecycle, ModuleDef, RawModuleDef, TableAccess, TableKind};
 use lightcone_types::bsatn::{Decode as _, Encode as _};
@@ -328,6 +330,41 @@ fn definition(words: &[String]) -> Vec<u8> {
             ("tags", T::array(T::String)),
         ]));
         tables.push(table("typed", types.len() as u32 - 1));
+    }
+    if has("items") {
+        use AlgebraicType as T;
+        types.push(T::product([
+            ("id", T::U64),
+            ("code", T::String),
+            ("note", T::option(T::String)),
+            ("amount", T::I32),
+            ("paid", T::Bool),
+        ]));
+        let mut items = table("item", types.len() as u32 - 1);
+        items.sequences.push(RawSequenceDefV10 {
+            source_name: None,
+            column: ColId(0),
+            start: None,
+            min_value: None,
+            max_value: None,
+            increment: 1,
+        });
+        items.default_values.push(RawColumnDefaultValueV10 {
+            col_id: ColId(3),
+            value: vec![7, 0, 0, 0],
+        });
+        items.indexes.push(RawIndexDefV10 {
+            source_name: Some("item_code_idx_btree".into()),
+            accessor_name: None,
+            algorithm: RawIndexAlgorithm::BTree(vec![ColId(1)]),
+        });
+        items.constraints.push(RawConstraintDefV10 {
+            source_name: None,
+            data: RawConstraintData::Unique(RawUniqueConstraintData {
+                columns: vec![ColId(1)],
+            }),
+        });
+        tables.push(items);
     }
     for word in words {
         let (name, table_access) = match word.split_once(':') {

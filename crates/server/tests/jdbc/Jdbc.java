@@ -124,12 +124,25 @@ public class Jdbc {
         }
         connection.commit();
         try (Statement statement = connection.createStatement()) {
-            statement.executeUpdate("DELETE FROM person");
-            check(false, "a block only reads");
-        } catch (SQLException refused) {
-            check(refused.getSQLState().equals("25006"), refused.toString());
+            check(statement.executeUpdate("DELETE FROM person") == 2000, "rows that a block deletes");
+            ResultSet rows = statement.executeQuery("SELECT COUNT(*) AS n FROM person");
+            check(rows.next() && rows.getInt("n") == 0, "the block sees it");
         }
         connection.rollback();
+        try (PreparedStatement statement = connection.prepareStatement("INSERT INTO person VALUES (?, ?)", Statement.RETURN_GENERATED_KEYS)) {
+            for (int id = 5000; id < 5003; id++) {
+                statement.setLong(1, id);
+                statement.setString(2, "kept");
+                statement.executeUpdate();
+                ResultSet keys = statement.getGeneratedKeys();
+                check(keys.next() && keys.getInt("id") == id, "the row comes back");
+            }
+        }
+        connection.commit();
+        try (Statement statement = connection.createStatement()) {
+            check(statement.executeUpdate("DELETE FROM person WHERE name = 'kept'") == 3, "a block was kept");
+        }
+        connection.commit();
         connection.setReadOnly(true);
         try (Statement statement = connection.createStatement()) {
             check(statement.executeQuery("SELECT COUNT(*) AS n FROM person").next(), "a count");

@@ -19,6 +19,8 @@ pub(super) struct Draft {
     pub end: String,
     /// It is read as a part of another.
     pub is_joined: bool,
+    /// Its rows are changed: behind their columns stands their number.
+    pub is_target: bool,
 }
 
 /// What is read of a table of the module, or of several.
@@ -31,6 +33,8 @@ pub struct TableRead {
     /// The columns that are read, with their places in a row.
     pub columns: Vec<(usize, Arc<AlgebraicType>)>,
     pub width: usize,
+    /// The last column of its rows is their number.
+    pub is_target: bool,
 }
 
 impl Draft {
@@ -44,6 +48,7 @@ impl Draft {
             conditions: Vec::new(),
             end: String::new(),
             is_joined: false,
+            is_target: false,
         }
     }
 
@@ -61,6 +66,7 @@ impl Draft {
             conditions: conditions.chain(equal).collect(),
             end: String::new(),
             is_joined: false,
+            is_target: false,
         }
     }
 
@@ -72,7 +78,8 @@ impl Draft {
             query: self.text(false),
             whole: self.text(true),
             columns: columns.collect(),
-            width: self.columns.len(),
+            width: self.columns.len() + usize::from(self.is_target),
+            is_target: self.is_target,
         }
     }
 

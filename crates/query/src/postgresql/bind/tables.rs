@@ -24,8 +24,12 @@ const CONDITIONS_MAX: usize = 32;
 const LISTED_MAX: usize = 256;
 
 impl Binder<'_> {
-    /// A table of the module: as it is written, or else as PostgreSQL folds it.
-    pub(super) fn stored(&mut self, name: &ObjectName) -> Done<(Source, String, Columns)> {
+    /// Finds a table of the module: as it is written, or else as PostgreSQL folds it.
+    pub(super) fn found<T>(
+        &self,
+        name: &ObjectName,
+        find: impl Fn(&str) -> Done<T>,
+    ) -> Done<(String, T)> {
         let folded = parts(name)?;
         let schema = folded.len().checked_sub(2).map(|at| &*folded[at]);
         let written = name.0.last().and_then(|part| part.as_ident());
@@ -34,18 +38,22 @@ impl Binder<'_> {
             let message = format!("relation \"{}\" does not exist", folded.join("."));
             return Err(Failure::new(state::NO_SUCH_TABLE, message));
         };
+        let find = |name: &str| find(name).map(|found| (name.to_owned(), found));
+        let folded = folded.last().filter(|folded| *folded != value);
+        find(value).or_else(|error| match folded {
+            Some(folded) => find(folded).map_err(|_| error),
+            None => Err(error),
+        })
+    }
+
+    /// A table of the module.
+    pub(super) fn stored(&mut self, name: &ObjectName) -> Done<(Source, String, Columns)> {
         if self.drafts.len() == TABLES_MAX {
             return Err(format!("it reads more than {TABLES_MAX} tables").into());
         }
-        let find = |name: &str| {
+        let (name, found) = self.found(name, |name| {
             let query = format!("SELECT * FROM {}", quoted(name));
-            let columns = self.session.columns(&query);
-            columns.map(|columns| (name.to_owned(), columns))
-        };
-        let folded = folded.last().filter(|folded| *folded != value);
-        let (name, found) = find(value).or_else(|error| match folded {
-            Some(folded) => find(folded).map_err(|_| error),
-            None => Err(error),
+            self.session.columns(&query)
         })?;
         let (mut columns, mut types) = (Vec::new(), Vec::new());
         for column in found.elements {
@@ -85,6 +93,9 @@ impl Binder<'_> {
             return false;
         };
         let (one, other) = (*one, *other);
+        if self.drafts[one].is_target || self.drafts[other].is_target {
+            return false;
+        }
         let conditions = steps[1].on.iter().chain(filter);
         let equal = conditions.filter_map(|of| self.equal(&of.bound, scope, (one, other)));
         let equal: Vec<_> = equal.collect();

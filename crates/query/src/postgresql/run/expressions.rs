@@ -34,11 +34,11 @@ impl Runner<'_> {
         self.list(List::from(row.to_vec()).into_row())
     }
 
-    pub(super) fn values(&self, list: &[Bound], env: &Env<'_>) -> Done<Vec<Value>> {
+    pub fn values(&self, list: &[Bound], env: &Env<'_>) -> Done<Vec<Value>> {
         list.iter().map(|bound| self.value(bound, env)).collect()
     }
 
-    pub(super) fn value(&self, bound: &Bound, env: &Env<'_>) -> Done<Value> {
+    pub fn value(&self, bound: &Bound, env: &Env<'_>) -> Done<Value> {
         self.work(1)?;
         match bound {
             Bound::Constant(value) => Ok(value.clone()),

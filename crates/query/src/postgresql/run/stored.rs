@@ -18,6 +18,8 @@ pub(super) struct Reading<'p> {
     table: &'p TableRead,
     pieces: &'p [&'p [u8]],
     rest: &'p [u8],
+    /// Rows that were read.
+    count: i64,
 }
 
 impl Reading<'_> {
@@ -46,6 +48,7 @@ impl Runner<'_> {
             table,
             pieces,
             rest: &[],
+            count: 0,
         }
     }
 
@@ -64,6 +67,10 @@ impl Runner<'_> {
                 row[*place] = Value::of_stored(ty, &mut reader);
                 self.work(row[*place].weight())?;
             }
+            if table.is_target {
+                row[table.width - 1] = Value::Int(reading.count);
+            }
+            reading.count += 1;
             rows.push(row);
             reading.rest = reader.remaining();
         }
