@@ -7,9 +7,9 @@ mod fuzzing;
 use lightcone_types::{ConnectionId, Encode, Identity, Reader, TimeDuration, Timestamp};
 use lightcone_wire::rows::row_list;
 use lightcone_wire::{
-    payload, ClientMessage, Compression, ProcedureStatus, Protocol, QueryRows,
-    QuerySetUpdate, ReducerOutcome, RowList, RowListSize, RowSize, ServerMessage, SingleTableRows,
-    SubscribeSet, SubscribeSetResult, TableUpdate, TableUpdateRows,
+    payload, ClientMessage, Compression, ProcedureStatus, Protocol, QueryRows, QuerySetUpdate,
+    ReducerOutcome, RowList, RowListSize, RowSize, ServerMessage, SingleTableRows, SubscribeSet,
+    SubscribeSetResult, TableUpdate, TableUpdateRows,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;

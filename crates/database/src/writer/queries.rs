@@ -160,7 +160,11 @@ impl Writer {
         opened.collect()
     }
 
-    fn materialise_for(&mut self, (connection, client): (ConnectionNumber, Identity), views: &[ViewRead]) -> Result<(), Refusal> {
+    fn materialise_for(
+        &mut self,
+        (connection, client): (ConnectionNumber, Identity),
+        views: &[ViewRead],
+    ) -> Result<(), Refusal> {
         self.may_find_first_rows(client)?;
         let started = self.now_instant();
         let opened = self.materialise(client, Some(connection), views);

@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 
 use lightcone_control::{ControlDb, ControlError, DatabaseRecord, HostType};
 use lightcone_database::{
-    Carrier, Commons, DatabaseHandle, DatabaseOptions, Engines, EnvironmentChange, EnvironmentError,
-    Error as DatabaseError, Holder, HostKind, Limits, Loads, ProgramBytes, ShutdownReason,
-    NO_SCHEDULES_FILE,
+    Carrier, Commons, DatabaseHandle, DatabaseOptions, Engines, EnvironmentChange,
+    EnvironmentError, Error as DatabaseError, Holder, HostKind, Limits, Loads, ProgramBytes,
+    ShutdownReason, NO_SCHEDULES_FILE,
 };
 use lightcone_storage::DiskReserve;
 use lightcone_types::Identity;
