@@ -323,6 +323,7 @@ async fn watch(database: DatabaseHandle, known: Known) {
         identity: STRANGER,
         rights: Rights::default(),
         connection_id: ConnectionId(database.number().into()),
+        session_id: None,
         jwt_payload: "{}".into(),
         confirmed: true,
         protocol: Protocol::V3,

@@ -12,8 +12,8 @@ use common::{bundle, caller, module, open, options, OWNER, STRANGER};
 use lightcone_accounts::Counted;
 use lightcone_database::{
     CallArgs, CallError, DatabaseHandle, DatabaseOptions, EnvironmentChange, EnvironmentError,
-    Error, HostKind, HttpMethod, HttpRequest, HttpVersion, JsonRows, Policy, RemovedVariables,
-    ShutdownReason, SqlError, UpdateError, UpdateOutcome,
+    Error, HandlerSender, HostKind, HttpMethod, HttpRequest, HttpVersion, JsonRows, Policy,
+    RemovedVariables, ShutdownReason, SqlError, UpdateError, UpdateOutcome,
 };
 use lightcone_host_js::JsEngineOptions;
 use lightcone_types::{Encode, Hash};
@@ -88,7 +88,12 @@ async fn fetch_key(database: &DatabaseHandle) -> String {
         uri: "http://localhost/key".to_owned(),
         version: HttpVersion::Http11,
     };
-    let answer = database.http_request("/key".to_owned(), request, Vec::new().into(), ());
+    let sender = HandlerSender {
+        identity: STRANGER,
+        jwt_payload: "{}".into(),
+    };
+    let body = Vec::new().into();
+    let answer = database.http_request("/key".to_owned(), request, body, sender, ());
     let (reply, _) = answer.await.expect("an answer");
     String::from_utf8_lossy(&reply.body).into_owned()
 }

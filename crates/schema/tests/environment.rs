@@ -1,6 +1,8 @@
 //! Declarations of the environment (2.11): section 15, its bounds, and its place in the schema.
 
 mod common;
+#[path = "../../../fuzz/src/module_def.rs"]
+mod module_def;
 
 use common::{from_hex, Build};
 use lightcone_schema::raw::*;
@@ -38,7 +40,7 @@ fn the_section_has_the_bytes_of_the_chapter() {
     let definition = [&[2, 1, 0, 0, 0][..], &bytes].concat();
     let raw = RawModuleDef::from_slice(&definition).expect("a definition");
     assert_eq!(raw.to_vec(), definition);
-    fuzzing::fuzz_module_def(&definition);
+    module_def::fuzz_module_def(&definition);
     let def = ModuleDef::validate(raw).expect("valid");
     let declared: Vec<_> = def.environment().collect();
     assert_eq!(declared[0].0, "API_KEY");

@@ -1,6 +1,6 @@
 //! Calling the functions of views.
 
-use lightcone_host::{HostConfig, HostEnv, ModuleInstance, ReadView, ViewCall, ViewOutcome};
+use lightcone_host::{HostConfig, ModuleInstance, ReadView, ViewCall, ViewOutcome};
 use lightcone_query::ViewArguments;
 use lightcone_table::ReadSet;
 use lightcone_types::{Identity, TableId};

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::State;
+use axum::http::HeaderMap;
 use axum::Extension;
 use lightcone_control::{ControlDb, DatabaseRecord, HostType, NameOrIdentity, Role};
 use lightcone_database::{ConnectRequest, Limits, Outgoing};
@@ -101,6 +102,7 @@ impl TestServer {
             State(self.state.clone()),
             DatabasePath(NameOrIdentity::Identity(identity)),
             Query::parse(query),
+            HeaderMap::new(),
             Extension(caller.clone()),
             Extension(client),
             uploaded(program),

@@ -66,6 +66,7 @@ impl Session for Tables {
             constraints: Vec::new(),
             sequences: Vec::new(),
             schedule: None,
+            outbox: None,
             access: TableAccess::Public,
             kind: TableKind::User,
             is_event: false,
