@@ -106,6 +106,14 @@ impl Catalogue {
         }
     }
 
+    /// One that is kept with what it has read: it compiles no more, and keeps no module.
+    pub fn for_later(self) -> Catalogue {
+        Catalogue {
+            compiler: None,
+            ..self
+        }
+    }
+
     fn seen(&self) -> Seen<'_> {
         Seen::new(
             &self.module,

@@ -103,7 +103,9 @@ pub(super) fn answer(tokens: &[Token], names: &Names) -> Option<Result<Answer, F
 }
 
 fn no_savepoints() -> Failure {
-    Failure::unsupported("there are no savepoints: each statement is a transaction of its own")
+    Failure::unsupported(
+        "there are no savepoints: a transaction block is kept as a whole, or not at all",
+    )
 }
 
 fn set(rest: &[Token]) -> Option<Result<Answer, Failure>> {

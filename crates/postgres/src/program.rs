@@ -24,7 +24,10 @@ impl Statement {
             let message = "what changes rows, and what stands behind it in a transaction block, reads no views";
             return Err(Failure::unsupported(message));
         }
-        Ok(Statement { catalogue, read })
+        Ok(Statement {
+            catalogue: catalogue.for_later(),
+            read,
+        })
     }
 
     /// The columns of the rows that it gives. None: it gives none.

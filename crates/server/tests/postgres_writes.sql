@@ -98,7 +98,7 @@ UPDATE item SET amount = '12' WHERE code = 'b' RETURNING amount;
 UPDATE item SET amount = 'x' WHERE code = 'b';
 
 -- 22003
-UPDATE item SET amount = 3000000000 WHERE code = 'b';
+UPDATE item SET amount = 1500000000 * 2 WHERE code = 'b';
 
 -- 42804
 UPDATE item SET amount = TRUE;
@@ -113,7 +113,7 @@ UPDATE item SET amount = 1 / (amount - amount);
 UPDATE item SET nothing = 1;
 
 -- 42601
-UPDATE item SET amount = 1, amount = 2;
+UPDATE item SET amount = 1 + 0, amount = 2;
 
 -- 23502
 UPDATE item SET code = NULL WHERE code = 'b';

@@ -55,6 +55,7 @@ impl Dialect for Bounded {
         supports_filter_during_aggregation
         supports_insert_table_alias
         supports_notnull_operator
+        supports_table_inheritance_markers
         supports_tilde_like_match_operator
     }
 
