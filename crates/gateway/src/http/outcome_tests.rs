@@ -101,6 +101,7 @@ impl TestServer {
             State(self.state.clone()),
             DatabasePath(NameOrIdentity::Identity(identity)),
             Query::parse(query),
+            HeaderMap::new(),
             Extension(caller.clone()),
             Extension(client),
             uploaded(program),
