@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::State;
+use axum::http::HeaderMap;
 use axum::Extension;
 use lightcone_control::{ControlDb, DatabaseRecord, HostType, NameOrIdentity, Role};
 use lightcone_database::{ConnectRequest, Limits, Outgoing};
