@@ -300,7 +300,7 @@ class DefinitionWriter {
     this.string(def.path);
   };
 
-  environment: Write<RawEnvironmentDeclarationV10> = ({ name, ty, optional }) => {
+  environment = ({ name, ty, optional }: RawEnvironmentDeclarationV10): void => {
     this.string(name);
     this.out.writeU8(["String", "StringLiteral", "Union"].indexOf(ty.tag));
     if (ty.tag === "StringLiteral") this.string(ty.value);
