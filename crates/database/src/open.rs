@@ -156,7 +156,7 @@ fn create_missing_views(
     }
     datastore.create_views(&program.def)?;
     let mut output = CommitOutput::default();
-    seal(datastore, &mut output, &*options.commons.environment)?;
+    seal(datastore, &mut output, options.commons.environment.now())?;
     datastore.finish(&mut output);
     let next = log.tail().next_offset;
     append(log, next, &output.records)?;

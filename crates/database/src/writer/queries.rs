@@ -122,13 +122,13 @@ impl Writer {
             return Ok(());
         }
         let rate = self.shared.options.limits.live_rows_per_second;
-        let started = self.now_instant();
-        if !self.state.first_rows.may_begin(&client, rate, started) {
+        let now = self.now.instant;
+        if !self.state.first_rows.may_begin(&client, rate, now) {
             return Err(Refusal(format!("finding the first rows of views and windows (ORDER BY … LIMIT) for this client took more of the database's time than limits.live-rows-per-second allows ({rate} rows looked at): try again in a few seconds [LC0730]")));
         }
+        let started = self.clock();
         let mut opened = self.materialise(client, views);
-        let now = self.now_instant();
-        let took = now.saturating_duration_since(started).as_nanos() as u64;
+        let took = self.clock().saturating_duration_since(started).as_nanos() as u64;
         let mut rows = took / ROW_NANOS;
         if opened.is_ok() && has_windows {
             opened = self.open_windows(connection, queries);
@@ -194,7 +194,7 @@ impl Writer {
         if let Some(refusal) = refusal {
             return Err(Refusal(refusal));
         }
-        let now = self.now_instant();
+        let now = self.now.instant;
         let joins = set.queries.iter().flat_map(|query| query.joins());
         let columns = joins.flat_map(|(shape, _)| shape.looked_up_by());
         let user = IndexUser::Client(&self.module.catalog.rule_columns);
