@@ -134,7 +134,7 @@ impl Writer {
     /// Takes inputs until the round is full.
     fn run(&mut self) -> Next {
         self.state.is_full = self.state.is_full && self.is_full_still();
-        let has_inputs = !self.inputs.is_empty() || self.take_inputs();
+        let has_inputs = !self.inputs.is_empty();
         let ends = self.state.failed || !has_inputs && self.inbox.is_closed();
         match (ends, has_inputs && !self.state.is_full) {
             (true, _) => {
@@ -170,15 +170,17 @@ impl Writer {
         Next::More
     }
 
-    /// Takes what is in the inbox, if a thread has not [waited](Self::wait) for it. False: there is nothing.
-    fn take_inputs(&mut self) -> bool {
+    /// Before a step: takes what is in the inbox, if a thread has not [waited](Self::wait) for it.
+    pub fn take_inputs(&mut self) {
+        if !self.inputs.is_empty() {
+            return;
+        }
         while self.inputs.len() < INPUTS_PER_ROUND_MAX {
             match self.inbox.try_recv() {
                 Ok(input) => self.inputs.push_back(input),
                 Err(_) => break,
             }
         }
-        !self.inputs.is_empty()
     }
 
     /// What is left is done in the next step. Who waits for what is dropped at the end hears that the database is gone.

@@ -217,6 +217,8 @@ impl Worker for WriterThread {
         let Some(writer) = &mut self.0 else {
             return Next::Ended;
         };
+        // What comes later has a later time.
+        writer.take_inputs();
         let now = self.1.environment().clocks();
         let stepped = catch_unwind(AssertUnwindSafe(|| writer.step(now)));
         let next = stepped.unwrap_or_else(|panic| {
