@@ -1,7 +1,7 @@
 # make demo   builds everything, runs transfers for ten seconds, and prints what came of it; MODULE=ts (or ts-npm, rust)
 # make test   runs every test
 
-.PHONY: demo test install modules fmt fuzz audit site help
+.PHONY: demo test simulate install modules fmt fuzz audit site help
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -11,6 +11,11 @@ demo:
 
 test:
 	@scripts/test.sh
+
+# make simulate   runs databases in a simulated world for SECONDS (60 if not set), from SEED on; a seed that fails is named
+simulate:
+	@SIMULATE_SECONDS=$(or $(SECONDS),60) SIMULATE_SEED=$(or $(SEED),0) \
+		cargo test -q -p lightcone-database --test simulation -- --nocapture
 
 # make install   builds the programs and puts them into ~/.local/bin; PREFIX=/usr/local for everybody
 install:

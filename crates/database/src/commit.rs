@@ -4,8 +4,7 @@ use std::ops::Range;
 
 use lightcone_engine::record::put_clock;
 use lightcone_engine::{CommitOutput, Datastore, DatastoreError};
-
-use crate::environment::Environment;
+use lightcone_types::Timestamp;
 
 /// A transaction that was committed.
 pub(crate) struct Committed {
@@ -23,11 +22,11 @@ pub(crate) struct Committed {
 pub(crate) fn seal(
     datastore: &mut Datastore,
     output: &mut CommitOutput,
-    environment: &dyn Environment,
+    now: Timestamp,
 ) -> Result<bool, DatastoreError> {
     let is_first = output.records.is_empty();
     if is_first {
-        put_clock(&mut output.records, environment.now().0);
+        put_clock(&mut output.records, now.0);
     }
     let sealed = datastore.seal(output);
     if is_first && !matches!(sealed, Ok(true)) {

@@ -19,6 +19,13 @@ pub type Work = Box<dyn FnOnce() + Send>;
 /// Work that leaves its thread to others while it waits.
 pub type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
+/// The clocks of a machine at one moment.
+#[derive(Clone, Copy, Debug)]
+pub struct Now {
+    pub time: Timestamp,
+    pub instant: Instant,
+}
+
 /// What a database has threads for. Stepped in turn with others on one thread, it does the same.
 pub trait Worker: Send {
     /// Does what there is to do, for a bounded time, and waits for nothing but module code and the disk.
@@ -45,6 +52,14 @@ pub trait Environment: std::fmt::Debug + Send + Sync {
 
     /// A clock that is never set, for durations and deadlines.
     fn instant(&self) -> Instant;
+
+    /// Both.
+    fn clocks(&self) -> Now {
+        Now {
+            time: self.now(),
+            instant: self.instant(),
+        }
+    }
 
     /// Bits that cannot be guessed.
     fn random(&self) -> u128;

@@ -85,7 +85,7 @@ pub use calls::{CallArgs, CallError, CallOutcome, Caller, HandlerReply, HandlerS
 pub use changes::{Changes, Place};
 pub use connection::{Connection, RequestSender};
 pub use courier::{Courier, Outlet};
-pub use environment::{Alarm, Environment, Machine, Next, Task, Work, Worker};
+pub use environment::{Alarm, Environment, Machine, Next, Now, Task, Work, Worker};
 pub use error::{ChangesError, ConnectError, Error, Refusal, SqlError, SubmitError, UpdateError};
 pub use handle::{DatabaseHandle, ShutdownReason};
 pub use inbox::TableRows;

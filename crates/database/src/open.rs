@@ -173,7 +173,7 @@ fn bring_up_to_date(
     }
     datastore.create_views(&program.def)?;
     let mut output = CommitOutput::default();
-    seal(datastore, &mut output, &*options.commons.environment)?;
+    seal(datastore, &mut output, options.commons.environment.now())?;
     datastore.finish(&mut output);
     let next = log.tail().next_offset;
     append(log, next, &output.records)?;

@@ -44,7 +44,7 @@ use tokio::sync::mpsc;
 use self::state::{Client, QuerySet};
 pub(crate) use self::state::{Phase, WriterState};
 use crate::backfill::{Failure, Resumed};
-use crate::environment::Next;
+use crate::environment::{Next, Now};
 use crate::error::NotDurable;
 use crate::events::{Batch, Event, FanoutItem};
 use crate::fanout::Fanout;
@@ -70,6 +70,8 @@ pub(crate) struct Writer {
     /// Taken from there.
     pub inputs: VecDeque<Input>,
     pub phase: Phase,
+    /// When the step began.
+    pub now: Now,
     pub datastore: Datastore,
     pub guest: Guest,
     pub module: Arc<Module>,
@@ -90,8 +92,9 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// See [`Worker`](crate::environment::Worker).
-    pub fn step(&mut self) -> Next {
+    /// See [`Worker`](crate::environment::Worker). All that happens in a step has the same time.
+    pub fn step(&mut self, now: Now) -> Next {
+        self.now = now;
         if matches!(self.phase, Phase::Runs) {
             return match self.has_failed_log() {
                 true => self.recover(),
@@ -110,9 +113,7 @@ impl Writer {
         match &self.phase {
             Phase::Ends(end) => self.wait_for_end(end),
             _ if self.has_failed_log() => self.wait_for_log_end(),
-            _ if self.state.log_is_full => self.committer.wait_for_room(0),
-            // Fan-out ends after the writer, unless it failed.
-            _ if self.fanout_is_full() => self.state.failed |= self.used_batches.recv().is_err(),
+            _ if self.state.is_full => self.wait_for_room(),
             _ => {
                 // A conversion moves nothing.
                 let mut inputs = Vec::from(std::mem::take(&mut self.inputs));
@@ -139,10 +140,10 @@ impl Writer {
 
     /// Takes inputs until the round is full.
     fn run(&mut self) -> Next {
-        self.state.log_is_full = self.state.log_is_full && !self.committer.has_room(0);
-        let has_inputs = !self.inputs.is_empty() || self.take_inputs();
+        self.state.is_full = self.state.is_full && self.is_full_still();
+        let has_inputs = !self.inputs.is_empty();
         let ends = self.state.failed || !has_inputs && self.inbox.is_closed();
-        match (ends, has_inputs && !self.way_out_is_full()) {
+        match (ends, has_inputs && !self.state.is_full) {
             (true, _) => {
                 self.begin_end();
                 return Next::More;
@@ -177,20 +178,22 @@ impl Writer {
         Next::More
     }
 
-    /// Takes what is in the inbox, if a thread has not [waited](Self::wait) for it. False: there is nothing.
-    fn take_inputs(&mut self) -> bool {
+    /// Before a step: takes what is in the inbox, if a thread has not [waited](Self::wait) for it.
+    pub fn take_inputs(&mut self) {
+        if !self.inputs.is_empty() {
+            return;
+        }
         while self.inputs.len() < INPUTS_PER_ROUND_MAX {
             match self.inbox.try_recv() {
                 Ok(input) => self.inputs.push_back(input),
                 Err(_) => break,
             }
         }
-        !self.inputs.is_empty()
     }
 
     /// What is left is done in the next step. Who waits for what is dropped at the end hears that the database is gone.
     fn is_step_over(&self) -> bool {
-        self.round_is_full() || self.way_out_is_full() || self.state.failed
+        self.round_is_full() || self.state.is_full || self.state.failed
     }
 
     fn input(&mut self, input: Input) {
@@ -316,11 +319,13 @@ impl Writer {
         }
     }
 
-    fn now(&self) -> Timestamp {
-        self.shared.environment().now()
+    /// A clock that bounds what is done, or measures it, and has no other say in it: for that there is `now`.
+    fn clock(&self) -> Instant {
+        self.shared.environment().instant()
     }
 
-    fn now_instant(&self) -> Instant {
-        self.shared.environment().instant()
+    /// The same of the time of day, for what has been measured since before the step.
+    fn time(&self) -> Timestamp {
+        self.shared.environment().now()
     }
 }

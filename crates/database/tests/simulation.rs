@@ -255,7 +255,7 @@ struct Ledger {
     tried: [u64; WRITERS],
     /// It was told that it is there.
     acknowledged: [u64; WRITERS],
-    /// Somebody else was told.
+    /// The watcher was told.
     seen: [u64; WRITERS],
     planned: u64,
     /// Planned calls that were acknowledged.
@@ -322,7 +322,7 @@ async fn watch(database: DatabaseHandle, known: Known) {
     let request = ConnectRequest {
         identity: STRANGER,
         rights: Rights::default(),
-        connection_id: ConnectionId(database.number().into()),
+        connection_id: ConnectionId(77),
         session_id: None,
         jwt_payload: "{}".into(),
         confirmed: true,
@@ -448,7 +448,7 @@ fn check(world: &Simulated, database: &DatabaseHandle, known: &Known) {
             "{value}, acknowledged {acknowledged}"
         );
         assert!(value >= seen, "{value}, seen {seen}");
-        assert!(value <= ledger.tried[writer], "nobody has written {value}");
+        assert!(value <= ledger.tried[writer], "{value} was never written");
         world.world().note((writer, value));
         ledger.acknowledged[writer] = value;
     }
@@ -460,14 +460,14 @@ fn check(world: &Simulated, database: &DatabaseHandle, known: &Known) {
     world.world().note(there);
 }
 
-/// Clients come, and something goes wrong.
+/// Clients come, and something goes wrong. Gives those who still wait.
 fn live(
     world: &Simulated,
     database: &DatabaseHandle,
     known: &Known,
     storage: &SimStorage,
     has_procedures: bool,
-) {
+) -> Vec<Client> {
     let mut clients: Vec<Client> = Vec::new();
     for writer in 0..WRITERS {
         let (database, known) = (database.clone(), known.clone());
@@ -503,6 +503,7 @@ fn live(
         }
     }
     storage.set_faults(Faults::default());
+    clients
 }
 
 /// Gives what the seed has led to: all that was drawn, and all bytes of the disk.
@@ -525,10 +526,13 @@ fn simulate(seed: u64) -> u64 {
     assert!(world.until(call(&database, "change", cells)));
     let known = Known::default();
     for _ in 0..=world.draw(4) {
-        live(&world, &database, &known, &storage, has_procedures);
-        match world.draw(3) {
-            0 => world.until(database.shutdown(ShutdownReason::ServerStop)),
-            _ => drop(database),
+        let clients = live(&world, &database, &known, &storage, has_procedures);
+        if world.draw(3) == 0 {
+            world.until(database.shutdown(ShutdownReason::ServerStop));
+            // Whoever waits is answered, or hears that the database is gone.
+            clients.into_iter().for_each(|client| world.until(client));
+        } else {
+            drop((database, clients));
         }
         world.kill();
         if world.draw(2) == 0 {
@@ -539,6 +543,8 @@ fn simulate(seed: u64) -> u64 {
         database = opened.expect("it opens");
         check(&world, &database, &known);
     }
+    drop(database);
+    world.kill();
     let mut world = world.world();
     let mut files = storage.files();
     files.sort();
@@ -568,8 +574,7 @@ fn what_was_acknowledged_is_there_and_a_seed_always_does_the_same() {
     let first = number("SIMULATE_SEED").unwrap_or(0);
     let seconds = number("SIMULATE_SECONDS");
     let begun = Instant::now();
-    let mut seeds = first..;
-    while let Some(seed) = seeds.next() {
+    for seed in first.. {
         let told = Told(seed);
         assert_eq!(simulate(seed), simulate(seed), "the same seed");
         drop(told);

@@ -320,7 +320,7 @@ section! {
             /// Most log bytes that wait for the disk; beyond it, the database waits.
             log_queue_bytes_max: usize = 64 << 20;
                 bounds "log records of a database on their way to the disk";
-                reached "wait: the writer stops until there is room. One larger batch is taken when the queue is empty";
+                reached "wait: the writer takes no input while more wait. What it has at hand then is taken";
 
             /// Most messages that wait for one slow client; one more ends its connection.
             outgoing_queue_length: usize = 16_384;

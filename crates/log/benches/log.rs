@@ -74,6 +74,7 @@ fn committer(criterion: &mut Criterion) {
         };
         let committer = LogWriter::spawn(log, LogWriterOptions::default(), Box::new(|_| {}));
         let mut offset = LogOffset::FIRST;
+        let mut spare = Vec::new();
         let batches = 100u64;
         group.throughput(Throughput::Elements(batches * 64));
         let name = if disk {
@@ -84,11 +85,10 @@ fn committer(criterion: &mut Criterion) {
         group.bench_function(name, |bencher| {
             bencher.iter(|| {
                 for _ in 0..batches {
-                    let mut payload = committer.take_buffer();
-                    payload.resize(64 * RECORD_BYTES, 1);
-                    committer
-                        .propose(offset, 64, payload)
-                        .expect("the log takes it");
+                    spare.resize(64 * RECORD_BYTES, 1);
+                    let payload = std::mem::take(&mut spare);
+                    let proposed = committer.propose(offset, 64, payload);
+                    spare = proposed.expect("the log takes it").spare;
                     offset += 64;
                 }
                 committer.wait_committed(offset).expect("the disk works");

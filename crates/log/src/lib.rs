@@ -44,5 +44,6 @@ pub use reader::{FrameRef, LogReader};
 pub use recovery::Recovery;
 pub use repair::{owner_of, repair, repair_on, RepairReport};
 pub use writer::{
-    CommitEvent, LogWorker, LogWriter, LogWriterOptions, LogWriterStats, ProposeError, THREAD_NAME,
+    CommitEvent, LogWorker, LogWriter, LogWriterOptions, LogWriterStats, ProposeError, Proposed,
+    THREAD_NAME,
 };

@@ -31,7 +31,7 @@ pub struct LogWriterOptions {
     pub queue_bytes_max: usize,
     /// Proposals share a frame up to this size. A larger one is a frame of its own.
     pub frame_bytes_max: usize,
-    /// How many used buffers are kept for [`LogWriter::take_buffer`].
+    /// How many used buffers are kept for [`Proposed::spare`].
     pub buffers_kept_max: usize,
     /// Buffers larger than this are not kept.
     pub buffer_bytes_kept_max: usize,
@@ -98,6 +98,15 @@ pub struct LogWriterStats {
     pub queue_bytes: usize,
 }
 
+/// What comes of a proposal.
+#[derive(Debug)]
+pub struct Proposed {
+    /// An empty buffer, with the capacity of an earlier one where possible.
+    pub spare: Vec<u8>,
+    /// More waits than should: see [`LogWriter::wait_for_room`].
+    pub is_full: bool,
+}
+
 struct Proposal {
     first_offset: LogOffset,
     /// After its last transaction.
@@ -113,7 +122,7 @@ struct Queue {
     next_offset: LogOffset,
     /// Transactions before this one may be trimmed.
     trim_before: LogOffset,
-    /// For [`LogWriter::take_buffer`].
+    /// For [`Proposed::spare`].
     buffers: Vec<Vec<u8>>,
     poison: Option<Arc<LogError>>,
     /// No more proposals; the queue is still written.
@@ -125,6 +134,14 @@ struct Queue {
     /// Callers that wait for space or for durability.
     waiters: usize,
     stats: LogWriterStats,
+}
+
+impl Queue {
+    fn has_room(&self, bytes: usize, bytes_max: usize) -> bool {
+        let waiting = self.stats.queue_bytes;
+        let fits = waiting == 0 || waiting.saturating_add(bytes) <= bytes_max;
+        fits || self.poison.is_some() || self.ended
+    }
 }
 
 struct Shared {
@@ -235,13 +252,13 @@ impl LogWriter {
     }
 
     /// Queues the records of `count` transactions from `first_offset` on, however many wait: who proposes has
-    /// [waited](Self::wait_for_room). Gives whether it is full now.
+    /// [waited](Self::wait_for_room).
     pub fn propose(
         &self,
         first_offset: LogOffset,
         count: u32,
         payload: Vec<u8>,
-    ) -> Result<bool, ProposeError> {
+    ) -> Result<Proposed, ProposeError> {
         let mut queue = self.shared.queue();
         if let Some(error) = &queue.poison {
             return Err(ProposeError::Poisoned(error.clone()));
@@ -269,25 +286,23 @@ impl LogWriter {
             payload,
         });
         self.shared.wake_thread(&mut queue);
-        Ok(self.is_full(&queue, 0))
-    }
-
-    fn is_full(&self, queue: &Queue, bytes: usize) -> bool {
-        let waiting = queue.stats.queue_bytes;
-        waiting > 0 && waiting.saturating_add(bytes) > self.options.queue_bytes_max
+        Ok(Proposed {
+            spare: queue.buffers.pop().unwrap_or_default(),
+            is_full: !queue.has_room(0, self.options.queue_bytes_max),
+        })
     }
 
     /// Whether there is room for so many payload bytes: they fit below [`LogWriterOptions::queue_bytes_max`], or nothing waits, or
     /// the log takes no more, as a proposal hears.
     pub fn has_room(&self, bytes: usize) -> bool {
         let queue = self.shared.queue();
-        !self.is_full(&queue, bytes) || queue.poison.is_some() || queue.ended
+        queue.has_room(bytes, self.options.queue_bytes_max)
     }
 
     /// Blocks until there [is room](Self::has_room).
     pub fn wait_for_room(&self, bytes: usize) {
         let mut queue = self.shared.queue();
-        while self.is_full(&queue, bytes) && queue.poison.is_none() && !queue.ended {
+        while !queue.has_room(bytes, self.options.queue_bytes_max) {
             queue = self.shared.wait(queue);
         }
     }
@@ -295,11 +310,6 @@ impl LogWriter {
     /// The way to follow the log.
     pub fn feed(&self) -> &LogFeed {
         &self.feed
-    }
-
-    /// An empty buffer, with the capacity of an earlier one where possible.
-    pub fn take_buffer(&self) -> Vec<u8> {
-        self.shared.queue().buffers.pop().unwrap_or_default()
     }
 
     /// All transactions before this one are committed.

@@ -109,10 +109,9 @@ fn what_gathers_during_a_sync_goes_out_together() {
             (11, 5, 1000)
         ]
     );
-    let buffer = committer.take_buffer();
-    assert!(buffer.is_empty() && buffer.capacity() > 0);
     permit.send(()).unwrap();
-    committer.propose(at(16), 1, buffer).unwrap();
+    let spare = committer.propose(at(16), 1, vec![0; 10]).unwrap().spare;
+    assert!(spare.is_empty() && spare.capacity() > 0);
     assert_eq!(durable(receiver.recv().unwrap()), 17);
     assert_eq!(committer.shutdown().unwrap().tail().next_offset, at(17));
 }

@@ -81,7 +81,11 @@ fn creating_transaction(
         run_init(options, program, init, instance.as_mut(), &mut datastore)?;
     }
     let mut output = CommitOutput::default();
-    seal(&mut datastore, &mut output, &*options.commons.environment)?;
+    seal(
+        &mut datastore,
+        &mut output,
+        options.commons.environment.now(),
+    )?;
     datastore.finish(&mut output);
     Ok(Initialized {
         datastore,

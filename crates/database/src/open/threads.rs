@@ -103,6 +103,7 @@ pub(super) fn start(opened: Opened) -> Result<DatabaseHandle, Error> {
         inbox,
         inputs: VecDeque::new(),
         phase: Phase::Begins(resumed),
+        now: shared.environment().clocks(),
         datastore,
         guest: Guest::new(instance),
         module,
@@ -216,7 +217,10 @@ impl Worker for WriterThread {
         let Some(writer) = &mut self.0 else {
             return Next::Ended;
         };
-        let stepped = catch_unwind(AssertUnwindSafe(|| writer.step()));
+        // What comes later has a later time.
+        writer.take_inputs();
+        let now = self.1.environment().clocks();
+        let stepped = catch_unwind(AssertUnwindSafe(|| writer.step(now)));
         let next = stepped.unwrap_or_else(|panic| {
             self.fail(panic_text(&panic));
             Next::Ended

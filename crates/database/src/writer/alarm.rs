@@ -41,7 +41,7 @@ impl Writer {
         self.state.timers.alarm = None;
         self.rest_if_due();
         let due = self.state.timers.due(Timer::Procedures);
-        if due.is_some_and(|due| due <= self.now_instant()) {
+        if due.is_some_and(|due| due <= self.now.instant) {
             self.end_late_calls();
         }
     }
@@ -57,14 +57,14 @@ impl Writer {
 
     #[cold]
     fn begin_rest_time(&mut self) {
-        let due = self.now_instant() + REST_AFTER;
+        let due = self.now.instant + REST_AFTER;
         self.state.timers.set(Timer::Rest, Some(due));
         self.state.has_worked = false;
     }
 
     /// The alarm has rung. If the time is over, the instance rests, unless there was work.
     pub(super) fn rest_if_due(&mut self) {
-        let now = self.now_instant();
+        let now = self.now.instant;
         let timers = &mut self.state.timers;
         if timers.due(Timer::Rest).is_none_or(|due| due > now) {
             return;

@@ -44,7 +44,7 @@ impl Writer {
         // What is prepared here takes its time: no other client's answer waits for it.
         self.end_round();
         let record = BackfillRecord {
-            started_us: self.now().0,
+            started_us: self.now.time.0,
             program_kind: program.kind as u8,
             program: program.bytes.to_vec(),
         };
@@ -85,7 +85,7 @@ impl Writer {
         let (options, console) = (&self.shared.options, self.shared.log.clone());
         let of = (&program, &planned.plan);
         let mut work = Backfill::new(&self.datastore, options, of, started_us, console)?;
-        let now = self.now_instant();
+        let now = self.now.instant;
         let progress = &self.shared.status.migration;
         progress.begin_backfill(now, work.interrupt());
         progress.backfilled(work.table(&self.datastore), self.datastore.backfilled());
@@ -117,7 +117,7 @@ impl Writer {
             // It had ended, and its tables were to go next.
             None => return self.drop_backfill(),
         };
-        let now = self.now_instant();
+        let now = self.now.instant;
         self.shared.status.migration.begin_backfill(now, None);
         self.end_backfill(reason.into(), Vec::new());
     }
@@ -191,7 +191,7 @@ impl Writer {
         if let Some(failure) = running.failure.take() {
             return self.end_backfill(failure.into(), running.waiting);
         }
-        let now = self.now_instant();
+        let now = self.now.instant;
         if now < running.next_batch {
             self.state
                 .timers
@@ -200,11 +200,12 @@ impl Writer {
             return;
         }
         self.state.has_worked = true;
-        match self.run_batch(&mut running, now) {
+        let started = self.clock();
+        match self.run_batch(&mut running, started) {
             Ok(false) => {
-                let ended = self.now_instant();
+                let ended = self.clock();
                 let limits = &self.shared.options.limits;
-                running.next_batch = ended + pause(ended - now, limits.backfill_share_percent);
+                running.next_batch = ended + pause(ended - started, limits.backfill_share_percent);
                 self.state
                     .timers
                     .set(Timer::Backfill, Some(running.next_batch));
@@ -219,9 +220,13 @@ impl Writer {
     }
 
     /// One batch is one transaction.
-    fn run_batch(&mut self, running: &mut RunningBackfill, now: Instant) -> Result<bool, Failure> {
+    fn run_batch(
+        &mut self,
+        running: &mut RunningBackfill,
+        started: Instant,
+    ) -> Result<bool, Failure> {
         let shared = self.shared.clone();
-        let until = now + shared.options.limits.backfill_batch_time;
+        let until = started + shared.options.limits.backfill_batch_time;
         let environment = shared.environment();
         let is_done: Result<_, Failure> =
             self.change(|datastore| running.work.batch(datastore, environment, until));

@@ -133,7 +133,7 @@ impl Writer {
                 self.event(Event::Called {
                     connection,
                     request_id,
-                    timestamp: self.now(),
+                    timestamp: self.now.time,
                     result: Err(CallFailure::new(Failure::NotRun, refusal.message)),
                     ops: 0..0,
                 });
@@ -375,10 +375,10 @@ impl Writer {
 
     /// Calls that modules have asked for outside of any transaction (03 §8.9).
     pub(super) fn run_immediate_calls(&mut self) {
-        let started = self.now_instant();
+        let started = self.clock();
         for _ in 0..CALLS_PER_ROUND_MAX {
             let ends = self.state.failed || self.state.stop.is_some();
-            let is_over = self.now_instant() - started >= ROUND_MAX || self.way_out_is_full();
+            let is_over = self.clock() - started >= ROUND_MAX || self.state.is_full;
             if ends || is_over {
                 break;
             }
@@ -394,7 +394,7 @@ impl Writer {
     }
 
     fn run_immediate_call(&mut self, name: &str, args: &[u8]) {
-        let origin = Origin::without_client(self.shared.options.identity, self.now());
+        let origin = Origin::without_client(self.shared.options.identity, self.now.time);
         let module = self.module.clone();
         // The database itself may call what is private.
         let resolve = |kind| resolve(&module, Rights::All, kind, name, args);
@@ -429,14 +429,14 @@ impl Writer {
             self.log_refused(function, &refusal.log, origin.timestamp);
             CallError::InvalidArguments(refusal.message)
         })?;
-        let started = self.now_instant();
+        let started = self.clock();
         let (result, ops) = match inside {
             None => self.call(reducer.id, origin, args),
             Some(jwt_payload) => {
                 self.call_inside_connection(reducer.id, origin, args, jwt_payload)?
             }
         };
-        let elapsed = self.now_instant() - started;
+        let elapsed = self.clock() - started;
         self.event(Event::Committed { ops });
         let outcome = CallOutcome {
             execution_us: elapsed.as_micros() as u64,

@@ -143,7 +143,7 @@ impl Writer {
         build.rounds += 1;
         let may_go_on = build.rounds <= ROUNDS_MAX;
         let changes = self.datastore.take_index_changes(place.0, place.1);
-        let now = self.now_instant();
+        let now = self.now.instant;
         match (built.index, changes) {
             (Some(mut index), Some(changes)) if changes.len() <= CAUGHT_UP_CHANGES_MAX => {
                 index.apply(&changes, 0, usize::MAX);
@@ -202,7 +202,7 @@ impl Writer {
         if indexes.ready.is_empty() && indexes.given_up.is_empty() {
             return;
         }
-        let now = self.shared.environment().instant();
+        let now = self.now.instant;
         let views = &mut self.state.views;
         indexes.given_up.retain(|(table, since)| {
             let is_new = now.saturating_duration_since(*since) < TRIED_AGAIN_AFTER;

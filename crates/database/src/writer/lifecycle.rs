@@ -229,7 +229,7 @@ impl Writer {
     fn origin(&self, client: ClientId) -> Origin {
         Origin {
             client,
-            timestamp: self.now(),
+            timestamp: self.now.time,
             trace: None,
         }
     }

@@ -32,7 +32,7 @@ impl Writer {
     /// From now on others wait for the writer.
     pub(super) fn begin_round(&mut self) {
         self.end_run();
-        let now = self.now_instant();
+        let now = self.now.instant;
         self.state.round_started.get_or_insert(now);
         self.state.last_reading = Some(now);
     }
@@ -40,7 +40,7 @@ impl Writer {
     /// No request waits any more: the writer asks for more.
     pub(super) fn note_round(&mut self) {
         if let Some(started) = self.state.round_started.take() {
-            let now = self.now_instant();
+            let now = self.clock();
             let held = now.saturating_duration_since(started);
             self.shared.metrics.rounds.note(held);
         }
@@ -65,7 +65,7 @@ impl Writer {
             self.state.run.usual_ns = self.module.reducer(reducer).counters.usual_ns();
         }
         if self.state.last_reading.is_none() {
-            self.state.last_reading = Some(self.now_instant());
+            self.state.last_reading = Some(self.clock());
         }
         Measured {
             next_offset: self.next_offset,
@@ -94,7 +94,7 @@ impl Writer {
         if self.state.run.calls == 0 {
             return;
         }
-        let now = self.now_instant();
+        let now = self.clock();
         let started = self.state.last_reading.replace(now).unwrap_or(now);
         let took = now.saturating_duration_since(started);
         self.note_unsent(started, now);
@@ -124,7 +124,7 @@ impl Writer {
         let now = match self.state.last_reading {
             Some(reading) if run.calls == 0 => reading,
             Some(reading) => reading + Duration::from_nanos(u64::from(run.calls) * run.usual_ns),
-            None => self.now_instant(),
+            None => self.clock(),
         };
         if self.state.last_reading.is_none() {
             self.state.last_reading = Some(now);
@@ -136,9 +136,9 @@ impl Writer {
     /// Does something for a query and counts it.
     pub(super) fn timed<T>(&mut self, kind: QueryKind, work: impl FnOnce(&mut Writer) -> T) -> T {
         self.stop_run();
-        let started = self.now_instant();
+        let started = self.clock();
         let result = work(self);
-        let now = self.now_instant();
+        let now = self.clock();
         self.note_unsent(started, now);
         let took = now.saturating_duration_since(started);
         self.shared.metrics.note_query(kind, took);

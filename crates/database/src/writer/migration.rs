@@ -49,7 +49,7 @@ impl Writer {
         planned: PlannedMigration,
     ) -> Result<(), UpdateError> {
         self.may_replace(&planned, &program)?;
-        self.shared.status.migration.begin(self.now_instant());
+        self.shared.status.migration.begin(self.now.instant);
         self.replace_at_once(program, planned)
     }
 
@@ -75,12 +75,12 @@ impl Writer {
                 reason: error.to_string(),
             },
         };
-        progress.end(outcome, (self.now_instant(), self.now()));
+        progress.end(outcome, (self.clock(), self.time()));
     }
 
     pub(super) fn log_failed_update(&self, error: &UpdateError) {
         let text = format!("Database update failed: {error}");
-        self.log_error(None, &text, self.now());
+        self.log_error(None, &text, self.time());
     }
 
     fn replace_in_steps(

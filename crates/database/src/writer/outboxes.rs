@@ -37,7 +37,7 @@ impl Writer {
         if self.state.outboxes.streams.is_empty() && self.state.output.outbound.is_empty() {
             return;
         }
-        let now = self.now_instant();
+        let now = self.now.instant;
         for stream in std::mem::take(&mut self.state.output.outbound) {
             self.wake_if_settled(stream, now);
         }
@@ -158,7 +158,7 @@ impl Writer {
 
     /// An attempt has ended.
     pub(super) fn delivered(&mut self, delivery: Delivery) {
-        let now = self.now_instant();
+        let now = self.now.instant;
         let at = match self.shared.status.is_read_only() {
             true => now + PAUSE_MAX,
             false => now + self.pause_after(&delivery, now),

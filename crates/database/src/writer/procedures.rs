@@ -137,12 +137,11 @@ impl Writer {
     /// Runs a call until it ends or waits for something outside, and for no longer than its turn. A transaction that has begun is
     /// run to its end.
     fn run_fiber(&mut self, mut fiber: Fiber, mut is_lent: bool, turn: Duration) {
-        let (started, counters) = (self.now_instant(), fiber.counters.clone());
-        let is_over =
-            |writer: &Writer| writer.now_instant() - started >= turn || writer.way_out_is_full();
+        let (started, counters) = (self.clock(), fiber.counters.clone());
+        let is_over = |writer: &Writer| writer.clock() - started >= turn || writer.state.is_full;
         let (mut ticks, mut computed) = (0, Duration::ZERO);
         let ended = loop {
-            let polled_at = self.now_instant();
+            let polled_at = self.clock();
             let polled = fiber.poll();
             if std::mem::take(&mut is_lent) {
                 let back = self.state.loans.returned.try_recv();
@@ -151,7 +150,7 @@ impl Writer {
                     self.end_round();
                 }
             } else {
-                computed += self.now_instant() - polled_at;
+                computed += self.clock() - polled_at;
             }
             if let Poll::Ready(ended) = polled {
                 break Some(ended);
@@ -175,7 +174,7 @@ impl Writer {
                 }
             }
         };
-        let now = self.now_instant();
+        let now = self.clock();
         if !turn.is_zero() {
             let is_long = ticks >= TICKS_MAX || now - started >= turn;
             let pace = &counters.pace;
@@ -190,7 +189,7 @@ impl Writer {
     /// Ends calls that have had the time of a procedure, and looks again when the next one has.
     pub(super) fn end_late_calls(&mut self) {
         let seconds_max = self.shared.options.limits.host.procedure_seconds_max;
-        let (now, time_max) = (self.now_instant(), Duration::from_secs(seconds_max));
+        let (now, time_max) = (self.now.instant, Duration::from_secs(seconds_max));
         let next = self.shared.procedures.end_late(now, time_max);
         self.state.timers.set(Timer::Procedures, next);
     }
@@ -328,7 +327,7 @@ impl Writer {
         failure: Option<&CallFailure>,
     ) {
         let CountedFunction { name, counters, .. } = module.function(function);
-        let took = self.now().0.saturating_sub(origin.timestamp.0).max(0);
+        let took = self.time().0.saturating_sub(origin.timestamp.0).max(0);
         let why = failure.map(|failure| failure.why);
         match why {
             Some(Failure::NotRun) => counters.note_failure(Failure::NotRun),
@@ -403,7 +402,7 @@ impl Writer {
         let mut answer = Vec::new();
         match result {
             Ok(value) => {
-                let duration = TimeDuration(self.now().0.saturating_sub(origin.timestamp.0));
+                let duration = TimeDuration(self.time().0.saturating_sub(origin.timestamp.0));
                 server::procedure_result_returned(
                     &mut answer,
                     request_id,

@@ -166,9 +166,9 @@ impl Writer {
         views: &[ViewRead],
     ) -> Result<(), Refusal> {
         self.may_find_first_rows(client)?;
-        let started = self.now_instant();
+        let started = self.clock();
         let opened = self.materialise(client, Some(connection), views);
-        let took = self.now_instant().saturating_duration_since(started);
+        let took = self.clock().saturating_duration_since(started);
         self.spend_first_rows(client, took.as_nanos() as u64 / ROW_NANOS);
         opened
     }
@@ -193,7 +193,7 @@ impl Writer {
 
     fn may_find_first_rows(&self, client: Identity) -> Result<(), Refusal> {
         let rate = self.shared.options.limits.live_rows_per_second;
-        let now = self.now_instant();
+        let now = self.now.instant;
         match self.state.first_rows.may_begin(&client, rate, now) {
             true => Ok(()),
             false => Err(Refusal(format!("finding the first rows of views and windows (ORDER BY … LIMIT) for this client took more of the database's time than limits.live-rows-per-second allows ({rate} rows looked at): try again in a few seconds [LC0730]"))),
@@ -202,7 +202,7 @@ impl Writer {
 
     fn spend_first_rows(&mut self, client: Identity, rows: u64) {
         let rate = self.shared.options.limits.live_rows_per_second;
-        let now = self.now_instant();
+        let now = self.now.instant;
         self.state.first_rows.spend(client, rows, rate, now);
     }
 
@@ -307,7 +307,7 @@ impl Writer {
         if let Some(refusal) = refusal {
             return Err(Refusal(refusal));
         }
-        let now = self.now_instant();
+        let now = self.now.instant;
         let joins = set.queries.iter().flat_map(|query| query.joins());
         let columns = joins.flat_map(|(shape, _)| shape.looked_up_by());
         let user = IndexUser::Client(&self.module.catalog.rule_columns);

@@ -8,7 +8,7 @@ use lightcone_log::{LogOffset, ProposeError, PAYLOAD_BYTES_MAX};
 
 use super::{Writer, WriterState, ROUND_DELTA_BYTES_MAX, ROUND_EVENTS_MAX, ROUND_RECORD_BYTES_MAX};
 use crate::commit::{seal, Committed};
-use crate::environment::Environment;
+use crate::environment::{Environment, Now};
 use crate::events::{Event, FanoutItem};
 use crate::fanout::QUEUE_BATCHES_MAX;
 use crate::views::{Changed, Evaluation, ViewHost};
@@ -54,21 +54,29 @@ impl Writer {
                 self.shared.fail();
                 self.state.failed = true;
             }
+            self.state.is_full |= self.fanout_is_full();
         }
     }
 
-    /// Whether so much has been given out that others have to work it off first.
-    #[inline]
-    pub(super) fn way_out_is_full(&self) -> bool {
-        self.state.log_is_full || self.fanout_is_full()
-    }
-
-    pub(super) fn fanout_is_full(&self) -> bool {
+    fn fanout_is_full(&self) -> bool {
         let done = &self.shared.status.fanout.done_batches;
         self.state.sent_batches - done.load(Ordering::Acquire) >= QUEUE_BATCHES_MAX
     }
 
-    pub(crate) fn end_full_round(&mut self) {
+    /// Whether it is so still.
+    pub(super) fn is_full_still(&self) -> bool {
+        !self.committer.has_room(0) || self.fanout_is_full()
+    }
+
+    pub(super) fn wait_for_room(&mut self) {
+        self.committer.wait_for_room(0);
+        if self.fanout_is_full() {
+            // It ends after the writer, unless it failed.
+            self.state.failed |= self.used_batches.recv().is_err();
+        }
+    }
+
+    pub(super) fn end_full_round(&mut self) {
         if self.round_is_full() {
             self.end_round();
         }
@@ -76,8 +84,7 @@ impl Writer {
 
     pub(super) fn submit_records(&mut self) {
         let state = &mut self.state;
-        let payload = std::mem::replace(&mut state.output.records, self.committer.take_buffer());
-        state.output.records.clear();
+        let mut payload = std::mem::take(&mut state.output.records);
         let mut ends = std::mem::take(&mut state.record_ends);
         let transactions = ends.len() as u64;
         let mut first_offset = self.submitted_offset;
@@ -92,13 +99,15 @@ impl Writer {
         let others = transactions.saturating_sub(of_reducers);
         self.shared.metrics.other_transactions.add(others);
         if payload.len() <= PAYLOAD_BYTES_MAX {
-            self.submit(first_offset, transactions as u32, payload);
+            self.state.output.records = self.submit(first_offset, transactions as u32, payload);
         } else {
             // The transactions of one item can be so large together: a connect, a call and a disconnect.
             for (bytes, count) in pieces(&ends, PAYLOAD_BYTES_MAX) {
                 self.submit(first_offset, count, payload[bytes].to_vec());
                 first_offset += u64::from(count);
             }
+            payload.clear();
+            self.state.output.records = payload;
         }
         ends.clear();
         self.state.record_ends = ends;
@@ -108,9 +117,13 @@ impl Writer {
             .fetch_add(transactions, Ordering::Relaxed);
     }
 
-    fn submit(&mut self, first_offset: LogOffset, count: u32, payload: Vec<u8>) {
+    /// Gives an empty buffer back.
+    fn submit(&mut self, first_offset: LogOffset, count: u32, payload: Vec<u8>) -> Vec<u8> {
         match self.committer.propose(first_offset, count, payload) {
-            Ok(is_full) => self.state.log_is_full |= is_full,
+            Ok(proposed) => {
+                self.state.is_full |= proposed.is_full;
+                return proposed.spare;
+            }
             // Fan-out hears of it from the log itself and never releases these results.
             Err(ProposeError::Poisoned(error)) if !error.is_bug() => {
                 self.shared.status.set_read_only(&error);
@@ -123,6 +136,7 @@ impl Writer {
                 self.state.failed = true;
             }
         }
+        Vec::new()
     }
 
     /// Commits the open transaction. Returns the changes for fan-out.
@@ -149,6 +163,7 @@ impl Writer {
             state: &mut self.state,
             next_offset: &mut self.next_offset,
             environment: &*self.shared.options.commons.environment,
+            now: self.now,
             views_host: ViewHost {
                 shared: &self.shared,
                 module: &self.module,
@@ -165,7 +180,9 @@ pub(super) struct RoundTransactions<'w> {
     pub(super) datastore: &'w mut Datastore,
     pub(super) state: &'w mut WriterState,
     next_offset: &'w mut LogOffset,
-    pub(super) environment: &'w dyn Environment,
+    /// Bounds work.
+    environment: &'w dyn Environment,
+    now: Now,
     pub(super) views_host: ViewHost<'w>,
     join_partners_max: usize,
     window_limits: WindowLimits,
@@ -182,7 +199,7 @@ impl RoundTransactions<'_> {
             backfill.follow(self.datastore, self.environment);
         }
         let start = state.output.deltas.position();
-        let sealed = seal(self.datastore, &mut state.output, self.environment);
+        let sealed = seal(self.datastore, &mut state.output, self.now.time);
         if let (Err(error), Some(backfill)) = (&sealed, &mut state.backfill) {
             backfill.has_lost_its_place(error);
         }
@@ -282,7 +299,7 @@ impl RoundTransactions<'_> {
     /// Joins and windows have looked at more rows than the changes of the transaction pay for.
     #[cold]
     fn count_live_work(&mut self, rows: usize, changed_rows: usize) {
-        let now = self.environment.instant();
+        let now = self.now.instant;
         let state = &mut *self.state;
         let halvings = state.live_work.halvings(now);
         if halvings > 0 {

@@ -27,7 +27,7 @@ const NO_PLACE_US: i64 = 100_000;
 impl Writer {
     /// The database is to stop: sets how long it waits for the scheduled procedures that are under way.
     pub(super) fn drain_schedules(&mut self) {
-        let end = self.now_instant() + DRAIN_TIME_MAX;
+        let end = self.now.instant + DRAIN_TIME_MAX;
         self.state.timers.set(Timer::Drain, Some(end));
     }
 
@@ -38,14 +38,14 @@ impl Writer {
         };
         let waits = stop.lets_scheduled_end && !self.state.schedules.under_way.rows.is_empty();
         let end = self.state.timers.due(Timer::Drain);
-        !waits || end.is_none_or(|end| end <= self.now_instant())
+        !waits || end.is_none_or(|end| end <= self.now.instant)
     }
 
     /// Plans the calls of all rows, as if they had just been inserted: after opening.
     pub(super) fn load_schedules(&mut self) {
         self.state.schedules.queue.clear();
         self.state.output.schedules = self.datastore.schedules();
-        self.plan_changes(self.now());
+        self.plan_changes(self.now.time);
     }
 
     /// Rows have moved to another table, and those whose procedures are under way with them.
@@ -55,7 +55,7 @@ impl Writer {
 
     /// Rows have moved to other tables, or call nothing any more; those of `added` tables call something from now on.
     pub(super) fn plan_moved(&mut self, moved: &[(TableId, Option<TableId>)], added: &[TableId]) {
-        let now = self.now();
+        let now = self.now.time;
         self.plan_changes(now);
         let queue = &mut self.state.schedules.queue;
         for (from, to) in moved {
@@ -79,15 +79,15 @@ impl Writer {
             self.state.timers.set(Timer::Schedules, None);
             return;
         }
-        let now = self.now();
+        let now = self.now.time;
         self.plan_changes(now);
         self.notice_clock(now);
-        let started = self.shared.environment().instant();
+        let started = self.clock();
         // Compared with one reading of the clock: each row runs once in a round at most.
         let mut calls = 0;
         while calls < CALLS_PER_ROUND_MAX
-            && self.shared.environment().instant() - started < ROUND_MAX
-            && !self.way_out_is_full()
+            && self.clock() - started < ROUND_MAX
+            && !self.state.is_full
         {
             let Some((key, intended)) = self.state.schedules.queue.pop_due(now) else {
                 break;
@@ -127,10 +127,10 @@ impl Writer {
 
     /// When the next call is due, or the clock is to be looked at again.
     fn set_schedule_timer(&mut self) {
-        let environment = &*self.shared.options.commons.environment;
+        let now = self.now;
         let due = self.state.schedules.queue.next_due().map(|due| {
-            let delay_us = due.saturating_since(environment.now()).0.max(0);
-            environment.instant() + Duration::from_micros(delay_us as u64).min(SLEEP_MAX)
+            let delay_us = due.saturating_since(now.time).0.max(0);
+            now.instant + Duration::from_micros(delay_us as u64).min(SLEEP_MAX)
         });
         self.state.timers.set(Timer::Schedules, due);
     }
@@ -157,7 +157,7 @@ impl Writer {
                 let once = matches!(at, ScheduleAt::Time(_));
                 let database = self.shared.options.identity;
                 if once && !self.shared.procedures.has_place(database, row.len()) {
-                    let again = self.now().0.saturating_add(NO_PLACE_US);
+                    let again = self.now.time.0.saturating_add(NO_PLACE_US);
                     let queue = &mut self.state.schedules.queue;
                     return queue.set(key, ScheduleAt::Time(Timestamp(again)), intended);
                 }
@@ -187,26 +187,27 @@ impl Writer {
         };
         match (again, at) {
             (Some(due), _) => {
-                let now = self.now();
+                let now = self.now.time;
                 self.plan_changes(now);
                 let queue = &mut self.state.schedules.queue;
                 if !queue.contains(key) {
                     queue.set(key, ScheduleAt::Time(due), now);
                 }
             }
-            (None, ScheduleAt::Time(_)) => self.plan_changes(self.now()),
+            (None, ScheduleAt::Time(_)) => self.plan_changes(self.now.time),
             (None, ScheduleAt::Interval(_)) => self.after_schedule(key, at, intended),
         }
         self.set_schedule_timer();
     }
 
     fn origin_of_schedule(&self, intended: Timestamp) -> Origin {
-        Origin::without_client(self.shared.options.identity, self.now().max(intended))
+        Origin::without_client(self.shared.options.identity, self.now.time.max(intended))
     }
 
     /// A row that ran once goes, one with an interval is planned again; one that was changed by its call stays as it is.
     fn after_schedule(&mut self, key: ScheduleKey, at: ScheduleAt, intended: Timestamp) {
-        let now = self.now();
+        // The call may have taken longer than its interval: what is late by now runs once.
+        let now = self.time();
         self.plan_changes(now);
         let unchanged = |writer: &mut Writer| {
             let row = writer.datastore.schedule_row(key);
@@ -234,7 +235,7 @@ impl Writer {
         }
         match self.change(|datastore| datastore.delete_schedule_row(key)) {
             Ok(_) => {
-                self.plan_changes(self.now());
+                self.plan_changes(self.now.time);
                 true
             }
             Err(error) => {
@@ -259,7 +260,7 @@ impl Writer {
                     "there is no function `{name}` for a row of `{}`",
                     schema.name
                 );
-                self.log_error(None, &text, self.now());
+                self.log_error(None, &text, self.now.time);
                 return None;
             }
         };
@@ -271,7 +272,7 @@ impl Writer {
                     "row {} of `{table}` is no argument for `{name}`: {error}",
                     key.id
                 );
-                self.log_error(Some(name), &text, self.now());
+                self.log_error(Some(name), &text, self.now.time);
                 None
             }
         }

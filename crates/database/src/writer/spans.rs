@@ -26,7 +26,7 @@ impl Writer {
     pub(super) fn begin_traced(&mut self, origin: &Origin) -> Option<Timestamp> {
         origin.trace?;
         self.traced = self.traced_of(origin);
-        let started = self.now();
+        let started = self.time();
         if let Some(traced) = &self.traced {
             traced.tell(SpanName::Wait, (origin.timestamp, started), None);
         }
@@ -51,7 +51,7 @@ impl Writer {
         };
         let error = result.as_ref().err();
         let error = error.map(|failure| failure.of_reducer().into_owned());
-        let ended = self.now();
+        let ended = self.time();
         traced.tell(name, (started, ended), error);
         if measured.has_record(self.next_offset) {
             self.when_durable(move |now, error| {
@@ -68,7 +68,7 @@ impl Writer {
                 name: name.clone(),
             };
             let error = failure.map(str::to_owned);
-            traced.tell(name, (origin.timestamp, self.now()), error);
+            traced.tell(name, (origin.timestamp, self.time()), error);
         }
     }
 

@@ -146,8 +146,8 @@ pub(crate) struct WriterState {
     /// The last reading of the clock, if nothing but the calls of `run` was done since.
     pub(super) last_reading: Option<Instant>,
     pub(super) run: Run,
-    /// The log's queue is, since the last records.
-    pub(super) log_is_full: bool,
+    /// So much waits for the log, or for fan-out, that the writer takes nothing more.
+    pub(super) is_full: bool,
     /// Batches given to fan-out.
     pub(super) sent_batches: u64,
     pub(super) log_bytes_at_snapshot: u64,

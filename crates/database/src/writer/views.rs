@@ -144,15 +144,16 @@ impl Writer {
 
     /// At the end of a round: tries failing views again that something has changed for, and has itself woken for the rest.
     pub(super) fn retry_views(&mut self) {
-        let now = self.now_instant();
+        let now = self.now.instant;
         let ends = self.state.stop.is_some() || self.state.failed;
         let mut next = match ends {
             true => None,
             false => self.state.views.next_retry(now),
         };
         if next.is_some_and(|next| next <= now) {
+            let until = self.clock() + RETRY_ROUND_MAX;
             let mut round = self.transactions();
-            round.change_views(|views, evaluation| views.retry(evaluation, now + RETRY_ROUND_MAX));
+            round.change_views(|views, evaluation| views.retry(evaluation, until));
             self.end_round();
             self.state.has_worked = true;
             next = self.state.views.next_retry(now);

@@ -38,7 +38,7 @@ impl Writer {
             limits: self.shared.options.window_limits(),
             is_modest: held + SetCounts::of(queries).windows <= MODEST_WINDOWS_MAX,
             index_user: IndexUser::Client(&self.module.catalog.rule_columns),
-            now: self.now_instant(),
+            now: self.now.instant,
         };
         let of_set = queries.iter().filter_map(|query| query.window());
         let (windows, views) = (&mut self.state.windows, &mut self.state.views);
