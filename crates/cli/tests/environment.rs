@@ -22,33 +22,57 @@ fn variables_come_with_a_publish_and_change_without_one() {
     home.run(&["login", "--server-issued-login", &url]).ok();
     let on = |args: &[&str]| home.run(&[args, &["-s", &url]].concat());
     let program = module("environment");
-    let publish = |more: &[&str]| on(&[&["publish", "-b", &program, "keys"], more].concat());
+    let publish = |more: &[&str]| on(&[&["publish", "-b", &program, "keys"][..], more].concat());
 
     // Without a required key nothing is made, and the key is named.
     let refused = publish(&[]);
     assert_eq!(refused.status, 1);
-    assert!(refused.stderr.contains("API_KEY") && refused.stderr.contains("[LC0639]"), "{refused:#?}");
+    assert!(
+        refused.stderr.contains("API_KEY") && refused.stderr.contains("[LC0639]"),
+        "{refused:#?}"
+    );
     assert_eq!(on(&["env", "list", "keys"]).status, 1);
 
     let file = home.path("variables.env");
-    home.write("variables.env", "# for tests\nAPI_KEY='s3cret value, \"quoted\" é'\nLEVEL=info\n");
+    home.write(
+        "variables.env",
+        "# for tests\nAPI_KEY='s3cret value, \"quoted\" é'\nLEVEL=info\n",
+    );
     let file = file.display().to_string();
     let published = silent(publish(&["--env-file", &file]).ok());
-    assert!(published.stderr.contains("Environment API_KEY (file)"), "{published:#?}");
-    assert_eq!(on(&["env", "get", "keys", "API_KEY"]).ok().stdout, format!("{SECRET}\n"));
+    assert!(
+        published.stderr.contains("Environment API_KEY (file)"),
+        "{published:#?}"
+    );
+    assert_eq!(
+        on(&["env", "get", "keys", "API_KEY"]).ok().stdout,
+        format!("{SECRET}\n")
+    );
     // A variable of the shell comes first, if the module declares it.
     let args = ["publish", "-b", &program, "keys", "-s", &url];
     let shell = [("API_KEY", "of-the-shell"), ("UNKNOWN", "x")];
     let published = home.run_with(&args, "", &shell).ok();
-    assert!(published.stderr.contains("Environment API_KEY (shell)"), "{published:#?}");
-    assert_eq!(on(&["env", "get", "keys", "API_KEY"]).ok().stdout, "of-the-shell\n");
+    assert!(
+        published.stderr.contains("Environment API_KEY (shell)"),
+        "{published:#?}"
+    );
+    assert_eq!(
+        on(&["env", "get", "keys", "API_KEY"]).ok().stdout,
+        "of-the-shell\n"
+    );
     let listed = on(&["env", "list", "keys"]).ok().stdout;
-    assert!(listed.contains("LEVEL") && !listed.contains("UNKNOWN"), "{listed}");
+    assert!(
+        listed.contains("LEVEL") && !listed.contains("UNKNOWN"),
+        "{listed}"
+    );
 
     // Ours: set and unset.
     let done = silent(on(&["env", "set", "keys", "GREETING=s3cret=1", "SWITCH=on"]).ok());
     assert_eq!(done.stdout, "Set: GREETING, SWITCH\n");
-    assert_eq!(on(&["env", "get", "keys", "GREETING"]).ok().stdout, "s3cret=1\n");
+    assert_eq!(
+        on(&["env", "get", "keys", "GREETING"]).ok().stdout,
+        "s3cret=1\n"
+    );
     on(&["call", "keys", "look", "GREETING"]).ok();
     let done = on(&["env", "unset", "keys", "GREETING"]).ok();
     assert_eq!(done.stdout, "Removed: GREETING\n");
@@ -67,24 +91,52 @@ fn variables_come_with_a_publish_and_change_without_one() {
         "project/spacetime.json",
         r#"{ "database": "keys", "env": { "GREETING": "from the project", "COUNT": 3 } }"#,
     );
-    home.write("project/spacetime.local.json", r#"{ "env": { "COUNT": 4, "ON": true } }"#);
+    home.write(
+        "project/spacetime.local.json",
+        r#"{ "env": { "COUNT": 4, "ON": true } }"#,
+    );
     let in_project = |args: &[&str]| {
         let mut command = home.command(&[args, &["-s", &url]].concat());
-        let output = command.current_dir(home.path("project")).output().expect("it runs");
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let output = command
+            .current_dir(home.path("project"))
+            .output()
+            .expect("it runs");
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         String::from_utf8_lossy(&output.stderr).into_owned()
     };
     let said = in_project(&["publish", "-b", &program, "--unset-env", "LEVEL"]);
     assert!(said.contains("Environment COUNT (config)"), "{said}");
     let listed = on(&["env", "list", "keys"]).ok().stdout;
-    for (key, value) in [("COUNT", "4"), ("GREETING", "from the project"), ("ON", "true")] {
-        assert!(listed.contains(key) && listed.contains(&format!("\"{value}\"")), "{listed}");
+    for (key, value) in [
+        ("COUNT", "4"),
+        ("GREETING", "from the project"),
+        ("ON", "true"),
+    ] {
+        assert!(
+            listed.contains(key) && listed.contains(&format!("\"{value}\"")),
+            "{listed}"
+        );
     }
     assert!(!listed.contains("LEVEL"), "{listed}");
-    let args = ["publish", "keys", "--env-only", "--replace-env", "--env-file", &file, "--no-config"];
+    let args = [
+        "publish",
+        "keys",
+        "--env-only",
+        "--replace-env",
+        "--env-file",
+        &file,
+        "--no-config",
+    ];
     silent(on(&args).ok());
     let listed = on(&["env", "list", "keys"]).ok().stdout;
-    assert!(listed.contains("LEVEL") && !listed.contains("COUNT"), "{listed}");
+    assert!(
+        listed.contains("LEVEL") && !listed.contains("COUNT"),
+        "{listed}"
+    );
 
     // Neither the module's log nor the changes have values.
     let log = silent(on(&["logs", "keys"]).ok()).stdout;
@@ -92,11 +144,18 @@ fn variables_come_with_a_publish_and_change_without_one() {
     drop(server);
     let server = Server::start(&home);
     let on = |args: &[&str]| home.run(&[args, &["-s", &server.url]].concat());
-    home.run(&["login", "--server-issued-login", &server.url]).ok();
-    assert_eq!(on(&["env", "get", "keys", "API_KEY"]).ok().stdout, format!("{SECRET}\n"));
+    home.run(&["login", "--server-issued-login", &server.url])
+        .ok();
+    assert_eq!(
+        on(&["env", "get", "keys", "API_KEY"]).ok().stdout,
+        format!("{SECRET}\n")
+    );
     // Cleared data have no variables either.
     let args = ["publish", "-y", "-c", "-b", &program, "keys"];
     assert_eq!(on(&args).status, 1);
-    assert_eq!(on(&["env", "get", "keys", "API_KEY"]).ok().stdout, format!("{SECRET}\n"));
+    assert_eq!(
+        on(&["env", "get", "keys", "API_KEY"]).ok().stdout,
+        format!("{SECRET}\n")
+    );
     on(&[&args[..], &["--env-file", &file]].concat()).ok();
 }
