@@ -22,7 +22,7 @@ fn variables_come_with_a_publish_and_change_without_one() {
     home.run(&["login", "--server-issued-login", &url]).ok();
     let on = |args: &[&str]| home.run(&[args, &["-s", &url]].concat());
     let program = module("environment");
-    let publish = |more: &[&str]| on(&[&["publish", "-b", &program, "keys"], more].concat());
+    let publish = |more: &[&str]| on(&[&["publish", "-b", &program, "keys"][..], more].concat());
 
     // Without a required key nothing is made, and the key is named.
     let refused = publish(&[]);

@@ -37,7 +37,7 @@ fn refused(declared: Vec<RawEnvironmentDeclarationV10>) -> String {
 #[test]
 fn the_section_has_the_bytes_of_the_chapter() {
     let bytes = from_hex(SECTION);
-    let definition = [&[2, 1, 0, 0, 0][..], &bytes].concat();
+    let definition = [&[2, 1, 0, 0, 0][..], &bytes[..]].concat();
     let raw = RawModuleDef::from_slice(&definition).expect("a definition");
     assert_eq!(raw.to_vec(), definition);
     module_def::fuzz_module_def(&definition);

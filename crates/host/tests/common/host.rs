@@ -14,6 +14,7 @@ impl HoldsEnv for Host {
 }
 
 impl Host {
+    #[allow(dead_code, reason = "not every test does")]
     pub fn new(limits: HostLimits) -> Host {
         Host::of(HostConfig::new(
             Identity::ZERO,
@@ -22,6 +23,7 @@ impl Host {
         ))
     }
 
+    #[allow(dead_code, reason = "not every test does")]
     pub fn of(config: HostConfig) -> Host {
         Host(HostEnv::new(config))
     }
