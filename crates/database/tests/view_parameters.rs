@@ -518,8 +518,8 @@ async fn parameters_change_with_the_module() {
     let (two, three) = (row(2, 2, "y"), row(3, 2, "x"));
     assert_eq!(watcher.rows(1, "v"), bag(&[&two, &three]));
 
-    // Another name, and another query: who is subscribed goes on.
-    let second = program(json!([["m", "U32"]]), "SELECT * FROM t WHERE id = {m}");
+    // Another query: who is subscribed goes on.
+    let second = program(json!([["n", "U32"]]), "SELECT * FROM t WHERE id = {n}");
     publish(&database, &second, false)
         .await
         .expect("compatible");
@@ -532,7 +532,10 @@ async fn parameters_change_with_the_module() {
         .await;
     assert_eq!(watcher.rows(1, "v"), bag(&[]));
 
-    // One more breaks clients: it is another view.
+    // One more breaks clients, as another name does: it is another view.
+    let renamed = program(json!([["m", "U32"]]), "SELECT * FROM t WHERE id = {m}");
+    let refused = publish(&database, &renamed, false).await;
+    assert!(refused.is_err(), "{refused:?}");
     let third = program(
         json!([["a", "U32"], ["s", "String"]]),
         "SELECT * FROM t WHERE a = {a} AND s = {s}",
@@ -551,7 +554,7 @@ async fn parameters_change_with_the_module() {
     let params = sql(&database, OWNER, "SELECT param_name FROM st_view_param").await;
     let params = params.expect("rows");
     assert!(
-        params.contains(r#"["a"]"#) && !params.contains(r#"["m"]"#),
+        params.contains(r#"["a"]"#) && !params.contains(r#"["n"]"#),
         "{params}"
     );
     drop(watcher);

@@ -23,7 +23,7 @@ const openRoom = table({ name: 'open_room' }, { room: t.u32().primaryKey() });
 const lightcone = schema({ note, openRoom });
 export default lightcone;
 
-const Echo = t.row('Echo', { text: t.string() });
+const EchoLine = t.row('EchoLine', { text: t.string() });
 /** Cannot be written in SQL. */
 const Place = t.object('Place', { room: t.u32() });
 
@@ -81,7 +81,7 @@ export const echo = lightcone.anonymousView(
     connection: t.connectionId(),
     id: t.uuid(),
   },
-  t.option(Echo),
+  t.option(EchoLine),
   (_ctx, { flag, small, large, text, bytes, at, who, connection, id }) => {
     const numbers = `${at.microsSinceUnixEpoch} ${who.toHexString()} ${BigInt(`0x${connection.toHexString()}`)}`;
     return { text: `${flag} ${small} ${large} ${text} ${bytes} ${numbers} ${id}` };
