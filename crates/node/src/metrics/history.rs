@@ -3,10 +3,8 @@
 //! Nothing is on the disk: the history begins with the server.
 
 use std::collections::{HashMap, VecDeque};
-use std::future::Future;
 use std::io::{Read as _, Write as _};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use flate2::read::DeflateDecoder;
 use flate2::write::DeflateEncoder;
@@ -16,11 +14,8 @@ use lightcone_types::Identity;
 use parking_lot::Mutex;
 use serde_json::{json, Value};
 
-use super::exposition::{each_as_json, server_as_text};
 use super::json::bounds_us;
-use crate::node::Node;
 
-const LOOK_EVERY: Duration = Duration::from_secs(60);
 /// Looks that are kept: six hours.
 const HISTORY_LOOKS_MAX: usize = 360;
 /// Compressed bytes of all looks. When they are more, the oldest looks go.
@@ -79,17 +74,8 @@ impl History {
         format!(r#"{{"bounds_us":{bounds_us},"looks":[{looks}]}}"#)
     }
 
-    fn look(&self, node: &Node) {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        let server = json!(server_as_text(node));
-        self.add(
-            now.unwrap_or_default().as_millis() as u64,
-            &server,
-            each_as_json(node),
-        );
-    }
-
-    fn add(&self, at_ms: u64, server: &Value, databases: Vec<(Identity, Value)>) {
+    /// Adds a look at the texts and counts of [`keep_history`](super::keep_history).
+    pub(super) fn add(&self, at_ms: u64, server: &Value, databases: Vec<(Identity, Value)>) {
         let server = self.keep(server, |look| look.server.as_ref());
         let databases = databases.into_iter().filter_map(|(identity, counts)| {
             let kept = self.keep(&counts, |look| look.databases.get(&identity))?;
@@ -137,22 +123,6 @@ fn decompress(bytes: &[u8]) -> Option<String> {
     let mut text = String::new();
     DeflateDecoder::new(bytes).read_to_string(&mut text).ok()?;
     Some(text)
-}
-
-/// Looks every minute until `stopped` ends.
-pub async fn keep_history(node: Arc<Node>, stopped: impl Future<Output = ()>) {
-    let work = async {
-        loop {
-            let looked = node.clone();
-            // A panic in it costs one look.
-            let _ = tokio::task::spawn_blocking(move || looked.history.look(&looked)).await;
-            tokio::time::sleep(LOOK_EVERY).await;
-        }
-    };
-    tokio::select! {
-        () = work => {}
-        () = stopped => {}
-    }
 }
 
 #[cfg(test)]

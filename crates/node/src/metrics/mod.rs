@@ -8,6 +8,7 @@ mod functions;
 mod history;
 mod json;
 mod process;
+mod recorder;
 mod scrapes;
 mod shown;
 mod sizes;
@@ -15,7 +16,8 @@ mod text;
 
 pub use self::counters::{add, DatabaseCounters, Gauge, ServerCounters};
 pub use self::exposition::{all_as_json, one_as_json, render};
-pub use self::history::{keep_history, History};
+pub use self::history::History;
+pub use self::recorder::keep_history;
 pub use self::scrapes::{Looks, Scrapes, TooManyLooks};
 pub use self::shown::{Detail, Left};
 pub use self::sizes::SizesSeen;
