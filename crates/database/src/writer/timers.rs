@@ -16,10 +16,12 @@ pub(super) enum Timer {
     Rest,
 }
 
+const TIMERS: usize = Timer::Rest as usize + 1;
+
 #[derive(Default)]
 pub(super) struct Timers {
     /// By [`Timer`].
-    due: [Option<Instant>; 6],
+    due: [Option<Instant>; TIMERS],
     /// When it rings.
     pub alarm: Option<(Instant, Alarm)>,
 }
