@@ -528,7 +528,7 @@ fn simulate(seed: u64) -> u64 {
         let clients = live(&world, &database, &known, &storage, has_procedures);
         if world.draw(3) == 0 {
             world.until(database.shutdown(ShutdownReason::ServerStop));
-            // Whoever waits is answered, or hears that the database is gone.
+            // All who wait are answered, or hear that the database is gone.
             clients.into_iter().for_each(|client| world.until(client));
         } else {
             drop((database, clients));
