@@ -511,7 +511,7 @@ fn simulate(seed: u64) -> u64 {
     let mut storage = SimStorage::new(seed);
     let limits = Limits {
         log_queue_bytes_max: [300, 64 << 20][world.draw(2)],
-        log_segment_bytes: 4_096,
+        log_segment_bytes: 8_192,
         log_preallocate: false,
         snapshot_log_bytes: [2_000, 64 << 20][world.draw(2)],
         ..Limits::default()
