@@ -24,14 +24,14 @@ const STOP_SNAPSHOT_TIME_MAX: Duration = Duration::from_secs(5);
 /// A snapshot on its way to the disk. However it ends (written, refused by the disk, panicked, or never begun), the writer
 /// hears of it when this is dropped.
 pub(crate) struct SnapshotJob {
-    shared: Arc<Shared>,
-    committer: Arc<LogWriter>,
-    /// Until it is written.
-    snapshot: Option<DatastoreSnapshot>,
-    next_offset: LogOffset,
+    pub shared: Arc<Shared>,
+    pub committer: Arc<LogWriter>,
+    /// Until it is written: the state before `next_offset`.
+    pub snapshot: Option<DatastoreSnapshot>,
+    pub next_offset: LogOffset,
     /// Bytes of the log from which those are counted that make the next one due.
-    log_bytes: u64,
-    _turn: OwnedSemaphorePermit,
+    pub log_bytes: u64,
+    pub _turn: OwnedSemaphorePermit,
 }
 
 /// How the writing of a snapshot ends.
@@ -45,25 +45,6 @@ enum Written {
 }
 
 impl SnapshotJob {
-    /// `snapshot` is the state before the transaction `next_offset`, when the log had `log_bytes`.
-    pub fn new(
-        shared: &Arc<Shared>,
-        committer: &Arc<LogWriter>,
-        snapshot: DatastoreSnapshot,
-        next_offset: LogOffset,
-        log_bytes: u64,
-        turn: OwnedSemaphorePermit,
-    ) -> SnapshotJob {
-        SnapshotJob {
-            shared: shared.clone(),
-            committer: committer.clone(),
-            snapshot: Some(snapshot),
-            next_offset,
-            log_bytes,
-            _turn: turn,
-        }
-    }
-
     /// Has it written when its transactions are durable in the log, so that the log never ends before it.
     pub fn begin(self) {
         let (shared, offset) = (self.shared.clone(), self.next_offset);
@@ -83,10 +64,11 @@ impl SnapshotJob {
     fn run(mut self) {
         let shared = self.shared.clone();
         let _busy = shared.snapshots.hold();
-        if shared.snapshots.is_cancelled() {
+        let may_go_on = || !shared.snapshots.is_cancelled();
+        let Some(snapshot) = self.snapshot.take().filter(|_| may_go_on()) else {
             return;
-        }
-        match self.write() {
+        };
+        match write(&shared, snapshot, self.next_offset, may_go_on) {
             Ok(Written::Whole { log_needed_from }) => {
                 if let Some(oldest) = log_needed_from {
                     self.committer.trim(oldest);
@@ -101,14 +83,6 @@ impl SnapshotJob {
             }
             Err(error) => not_written(&shared, &error),
         }
-    }
-
-    fn write(&mut self) -> Result<Written, SnapshotError> {
-        let Some(snapshot) = self.snapshot.take() else {
-            return Ok(Written::GivenUp);
-        };
-        let may_go_on = || !self.shared.snapshots.is_cancelled();
-        write(&self.shared, snapshot, self.next_offset, may_go_on)
     }
 }
 

@@ -512,7 +512,7 @@ fn simulate(seed: u64) -> u64 {
     let mut storage = SimStorage::new(seed);
     let limits = Limits {
         log_queue_bytes_max: [300, 64 << 20][world.draw(2)],
-        log_segment_bytes: 4_096,
+        log_segment_bytes: 8_192,
         log_preallocate: false,
         snapshot_log_bytes: [2_000, 64 << 20][world.draw(2)],
         ..Limits::default()
@@ -529,7 +529,7 @@ fn simulate(seed: u64) -> u64 {
         let clients = live(&world, &database, &known, &storage, has_procedures);
         if world.draw(3) == 0 {
             world.until(database.shutdown(ShutdownReason::ServerStop));
-            // Whoever waits is answered, or hears that the database is gone.
+            // All who wait are answered, or hear that the database is gone.
             clients.into_iter().for_each(|client| world.until(client));
         } else {
             drop((database, clients));

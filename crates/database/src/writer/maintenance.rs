@@ -67,16 +67,14 @@ impl Writer {
             self.state.snapshot_running = false;
             return;
         }
-        let log_bytes = self.log_bytes();
-        let state = self.datastore.snapshot();
-        let job = SnapshotJob::new(
-            &self.shared,
-            &self.committer,
-            state,
-            self.next_offset,
-            log_bytes,
-            turn,
-        );
+        let job = SnapshotJob {
+            shared: self.shared.clone(),
+            committer: self.committer.clone(),
+            snapshot: Some(self.datastore.snapshot()),
+            next_offset: self.next_offset,
+            log_bytes: self.log_bytes(),
+            _turn: turn,
+        };
         job.begin();
     }
 }

@@ -84,7 +84,7 @@ impl Writer {
 
     pub(super) fn submit_records(&mut self) {
         let state = &mut self.state;
-        let mut payload = std::mem::take(&mut state.output.records);
+        let payload = std::mem::take(&mut state.output.records);
         let mut ends = std::mem::take(&mut state.record_ends);
         let transactions = ends.len() as u64;
         let mut first_offset = self.submitted_offset;
@@ -106,8 +106,6 @@ impl Writer {
                 self.submit(first_offset, count, payload[bytes].to_vec());
                 first_offset += u64::from(count);
             }
-            payload.clear();
-            self.state.output.records = payload;
         }
         ends.clear();
         self.state.record_ends = ends;
