@@ -278,7 +278,9 @@ impl Views {
         let log = &host.shared.log;
         let time = host.shared.environment().now();
         let Err(ViewError {
-            reason, may_pass, ..
+            reason,
+            may_pass,
+            ran_too_long,
         }) = result
         else {
             if was_failing {
@@ -289,7 +291,11 @@ impl Views {
         };
         let took = now.saturating_duration_since(started);
         let (view, is_subscribed) = (instance.key.table, !instance.subscribers.is_empty());
-        self.failures.failed(view, took, is_subscribed, now);
+        // Anyone may choose arguments that a view fails for: that must not keep those with others from their first rows.
+        let is_chosen = instance.arguments.is_some() && !is_subscribed && !ran_too_long;
+        if !is_chosen {
+            self.failures.failed(view, took, is_subscribed, now);
+        }
         if may_pass {
             self.failures.push(view, number);
         }
