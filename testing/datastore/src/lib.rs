@@ -157,7 +157,9 @@ impl TestDatastore {
         state.datastore.begin();
         let result = body(&mut state.datastore);
         match result {
-            Ok(_) => drop(state.datastore.commit(&mut CommitOutput::default())?),
+            Ok(_) => {
+                state.datastore.commit(&mut CommitOutput::default())?;
+            }
             Err(_) => state.datastore.rollback(),
         }
         result
@@ -393,7 +395,9 @@ fn values(columns: &AlgebraicType, rows: Vec<Vec<u8>>) -> Result<Vec<ProductValu
         bsatn::from_slice(&columns.to_vec()).map_err(other)?;
     let value = |row: Vec<u8>| {
         let value = AlgebraicValue::decode(&columns, &mut &*row).map_err(other)?;
-        value.into_product().map_err(|_| other("a row is a product"))
+        value
+            .into_product()
+            .map_err(|_| other("a row is a product"))
     };
     rows.into_iter().map(value).collect()
 }
