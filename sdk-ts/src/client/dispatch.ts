@@ -83,7 +83,7 @@ export class Dispatch {
       case "InitialConnection":
         if (!this.#lifecycle.greeted(message)) yield* this.#resynced();
         break;
-      case "SubscribeAnswered":
+      case "SubscribeApplied":
         if (!this.#subscriptions.retriesOneByOne(message.results)) {
           for (const result of message.results) yield* this.#subscribeAnswered(result);
         }
@@ -92,7 +92,7 @@ export class Dispatch {
       case "UnsubscribeApplied":
         yield* this.#unsubscribeApplied(message);
         break;
-      case "SubscriptionEnded":
+      case "SubscriptionError":
         this.#refused(message.querySetId, message.error);
         // The message does not tell which rows the set had. A new connection sorts it out; without one the cache would be wrong.
         this.#lifecycle.fail(

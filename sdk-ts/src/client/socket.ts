@@ -85,64 +85,48 @@ const TOKEN_WAIT_MS_MAX = 5000;
 /** A token of some seconds for the URL of the socket, as the long-lived one should not stand in logs (§2.5). */
 async function shortLivedToken(base: URL, token: string, signal?: AbortSignal): Promise<string> {
   for (let attempt = 1; ; attempt++) {
-    const result = await askForToken(base, token, signal);
-    if (typeof result === "string") return result;
-    const waitMs = Math.max(reconnectDelayMs(attempt, {}), result.retryAfterMs ?? 0);
-    // Longer waits are left to reconnecting, which also heeds the server's wish.
-    const isWorthWaiting = result.isPassing && waitMs <= TOKEN_WAIT_MS_MAX;
-    if (!isWorthWaiting || attempt === TOKEN_ATTEMPTS_MAX || signal?.aborted) throw result.error;
-    await sleep(waitMs, signal);
+    try {
+      return await askForToken(base, token, signal);
+    } catch (error) {
+      const { retryAfterMs } = error as ClientError;
+      // Longer waits are left to reconnecting, which also heeds the server's wish.
+      const waitMs = Math.max(reconnectDelayMs(attempt, {}), retryAfterMs ?? TOKEN_WAIT_MS_MAX + 1);
+      if (waitMs > TOKEN_WAIT_MS_MAX || attempt === TOKEN_ATTEMPTS_MAX || signal?.aborted) throw error;
+      await sleep(waitMs, signal);
+    }
   }
 }
 
-interface TokenFailure {
-  readonly error: ClientError;
-  /** Whether it may be different in a moment. */
-  readonly isPassing: boolean;
-  readonly retryAfterMs?: number;
-}
-
-async function askForToken(base: URL, token: string, signal?: AbortSignal): Promise<string | TokenFailure> {
+/** Errors of what may be different in a moment say how long to wait. */
+async function askForToken(base: URL, token: string, signal?: AbortSignal): Promise<string> {
   const url = endpoint(base, "v1/identity/websocket-token");
   url.protocol = url.protocol === "wss:" ? "https:" : url.protocol === "ws:" ? "http:" : url.protocol;
   let response: Response;
   try {
     response = await fetch(url, { method: "POST", headers: { Authorization: `Bearer ${token}` }, signal });
   } catch (cause) {
-    const error = new ClientError("LC0831", `cannot reach ${url.origin}: ${toError(cause).message}`, {
-      cause,
-    });
-    return { error, isPassing: false };
+    throw new ClientError("LC0831", `cannot reach ${url.origin}: ${toError(cause).message}`, { cause });
   }
   const { status, statusText } = response;
-  const text = await response.text().catch(() => "");
   if (response.ok) {
-    const shortLived = tokenIn(text);
-    if (shortLived !== undefined) return shortLived;
+    const answer = (await response.json().catch(() => undefined)) as { token?: unknown } | null | undefined;
+    if (typeof answer?.token === "string") return answer.token;
     const message = `${url.href} did not answer with a token; is this the address of the server?`;
-    return { error: new ClientError("LC0831", message), isPassing: false };
+    throw new ClientError("LC0831", message);
   }
-  const retryAfterMs = parseRetryAfter(response.headers.get("retry-after"));
+  const text = await response.text().catch(() => "");
+  const isPassing = status === 408 || status === 429 || status >= 500;
+  const retryAfterMs = parseRetryAfter(response.headers.get("retry-after")) ?? (isPassing ? 0 : undefined);
   // These are about the token; anything else may pass.
   const code = status === 400 || status === 401 || status === 403 ? "LC0832" : "LC0831";
   const details = text === "" ? "" : `: ${text.slice(0, REASON_CHARACTERS_MAX)}`;
-  const error = new ClientError(code, `Failed to verify token: ${statusText || status}${details}`, {
+  throw new ClientError(code, `Failed to verify token: ${statusText || status}${details}`, {
     retryAfterMs,
   });
-  return { error, isPassing: status === 408 || status === 429 || status >= 500, retryAfterMs };
 }
 
 /** A proxy may answer with a page. */
 const REASON_CHARACTERS_MAX = 300;
-
-function tokenIn(json: string): string | undefined {
-  try {
-    const { token } = JSON.parse(json) as { token?: unknown };
-    return typeof token === "string" ? token : undefined;
-  } catch {
-    return undefined;
-  }
-}
 
 /** Milliseconds of a `Retry-After`, which is a number of seconds or a date. */
 function parseRetryAfter(value: string | null): number | undefined {
@@ -154,13 +138,11 @@ function parseRetryAfter(value: string | null): number | undefined {
 /** Waits, until the signal aborts at most. */
 function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
-    const timer = setTimeout(done, ms);
-    function done(): void {
+    const timer = setTimeout(resolve, ms);
+    signal?.addEventListener("abort", () => {
       clearTimeout(timer);
-      signal?.removeEventListener("abort", done);
       resolve();
-    }
-    signal?.addEventListener("abort", done);
+    });
   });
 }
 

@@ -26,9 +26,9 @@ export type ReducerOutcome =
 
 export type ServerMessage =
   | { tag: "InitialConnection"; identity: bigint; connectionId: bigint; token: string }
-  | { tag: "SubscribeAnswered"; results: SubscribeSetResult[] }
+  | { tag: "SubscribeApplied"; results: SubscribeSetResult[] }
   | { tag: "UnsubscribeApplied"; querySetId: number; tables: TableRows[] }
-  | { tag: "SubscriptionEnded"; querySetId: number; error: string }
+  | { tag: "SubscriptionError"; querySetId: number; error: string }
   | { tag: "TransactionUpdate"; tables: TableRows[] }
   | { tag: "OneOffQueryResult"; requestId: number; result: RowsOrError }
   | { tag: "ReducerResult"; requestId: number; timestampMicros: bigint; outcome: ReducerOutcome }
@@ -123,7 +123,7 @@ export function readServerMessage(reader: BinaryReader): ServerMessage {
       for (let n = tag === 1 ? 1 : reader.readU32(); n > 0; n--) {
         results.push({ querySetId: reader.readU32(), ...readRowsOrError(reader, tag === 1) });
       }
-      return { tag: "SubscribeAnswered", results };
+      return { tag: "SubscribeApplied", results };
     }
     case 2:
       reader.readU32();
@@ -137,8 +137,8 @@ export function readServerMessage(reader: BinaryReader): ServerMessage {
       if (isAnswer) reader.readU32();
       const failed = { querySetId: reader.readU32(), error: reader.readString() };
       return isAnswer
-        ? { tag: "SubscribeAnswered", results: [failed] }
-        : { tag: "SubscriptionEnded", ...failed };
+        ? { tag: "SubscribeApplied", results: [failed] }
+        : { tag: "SubscriptionError", ...failed };
     }
     case 4:
       return { tag: "TransactionUpdate", tables: readTransactionUpdate(reader) };

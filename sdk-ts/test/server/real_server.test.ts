@@ -134,9 +134,19 @@ test("a server that is killed and started again: the same identity, the differen
   const log: string[] = [];
   const attempts: ReconnectingInfo[] = [];
   const ends: unknown[] = [];
+  let batches = 0;
   const connection = await connected(
     builder()
       .withReconnect({ baseDelayMs: 20, maxDelayMs: 200 })
+      .withWSFn(async (args) => {
+        const socket = await OrderedSocket.open(args);
+        const { send } = socket;
+        socket.send = (bytes) => {
+          if (bytes[0] === 5) batches += 1;
+          send.call(socket, bytes);
+        };
+        return socket;
+      })
       .onReconnecting((_, info) => attempts.push(info))
       .onReconnect(() => log.push("reconnect"))
       .onDisconnect((_, error) => ends.push(error)),
@@ -144,7 +154,8 @@ test("a server that is killed and started again: the same identity, the differen
   const identity = connection.identity!.toHexString();
   const connectionId = connection.connectionId.toHexString();
   await connection.reducers.seed({ n: 10, initialBalance: 100n });
-  await subscribed(connection, "SELECT * FROM accounts");
+  await subscribed(connection, "SELECT * FROM accounts WHERE id < 8");
+  await subscribed(connection, "SELECT * FROM accounts WHERE id >= 5");
   const { accounts } = connection.db;
   const untouched = accounts.id.find(9);
   accounts.onInsert((_, { id }) => log.push(`+${id}`));
@@ -162,6 +173,7 @@ test("a server that is killed and started again: the same identity, the differen
   await server.launch("--listen-addr", `127.0.0.1:${port}`);
   await waiting;
   await until("restored", () => log.includes("reconnect"));
+  expect(batches).toBe(1);
   expect(connection.identity!.toHexString()).toBe(identity);
   expect(connection.connectionId.toHexString()).not.toBe(connectionId);
   await until("the transfer is seen", () => accounts.id.find(1)?.balance === 105n);
@@ -175,6 +187,33 @@ test("a server that is killed and started again: the same identity, the differen
   connection.disconnect();
   await until("the end", () => ends.length > 0);
   expect(ends).toEqual([undefined]);
+});
+
+test("a connection that only the client has lost: the server ends it before it takes the next", async () => {
+  const sockets: WebSocket[] = [];
+  const codes: number[] = [];
+  const attempts: number[] = [];
+  const connection = await connected(
+    builder()
+      .withReconnect({ baseDelayMs: 20 })
+      .withWSFn(async (args) => {
+        const socket = await openWebSocket(args);
+        sockets.push(socket);
+        socket.addEventListener("close", ({ code }) => codes.push(code));
+        return new OrderedSocket(socket);
+      })
+      .onReconnecting((_, { attempt }) => attempts.push(attempt)),
+  );
+  await subscribed(connection, "SELECT * FROM accounts");
+  const [lost] = sockets as [WebSocket];
+  lost.close = () => {};
+  lost.onclose!({} as CloseEvent);
+  await until("restored", () => connection.isActive);
+  expect(sockets).toHaveLength(3);
+  await until("the lost one is closed", () => lost.readyState === WebSocket.CLOSED);
+  expect(codes.sort()).toEqual([1006, 4000]);
+  expect(attempts).toEqual([1, 1]);
+  connection.disconnect();
 });
 
 test("changes that others made meanwhile arrive as differences", async () => {
