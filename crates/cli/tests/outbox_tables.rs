@@ -11,7 +11,7 @@ use common::server::Server;
 use common::{module, Home, Outcome};
 
 /// Until then everything has to be delivered.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(180);
 
 /// A server with one user. Its databases run the module.
 struct World {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
 
+use lightcone_engine::OutboundMessage;
 use rustc_hash::FxHashMap;
 
 use crate::messages::Sent;
@@ -23,12 +24,18 @@ pub(super) struct Outboxes {
 pub(super) struct Sending {
     /// None: one is under way.
     pub due: Option<Instant>,
-    /// The message that was sent last.
-    pub sent: Option<Arc<Sent>>,
-    /// When that was.
-    pub last_attempt: Instant,
-    /// When another message than that may have been sent last.
-    pub other_sent: Instant,
+    /// The message that was sent last, with its number.
+    pub sent: Option<(u64, Arc<Sent>)>,
+    /// When an attempt has ended last of which it is not known whether its request may still arrive.
+    pub unknown_at: Instant,
+}
+
+impl Sending {
+    /// Whether this is the message that was sent last. A row that came again under its key is another one.
+    pub fn is_known(&self, message: &OutboundMessage) -> bool {
+        let sent = self.sent.as_ref();
+        sent.is_some_and(|(seq, sent)| (*seq, sent.id) == (message.seq, message.id))
+    }
 }
 
 impl Outboxes {
@@ -37,8 +44,8 @@ impl Outboxes {
         let sending = self.streams.entry(stream).or_insert(Sending {
             due: Some(at),
             sent: None,
-            last_attempt: now,
-            other_sent: now,
+            // What was sent before it was known here.
+            unknown_at: now,
         });
         if let Some(due) = &mut sending.due {
             self.due.remove(&(*due, stream));

@@ -63,12 +63,8 @@ impl Writer {
         let head = self.datastore.outbound_head(stream);
         let outboxes = &mut self.state.outboxes;
         let known = outboxes.streams.get(&stream);
-        let is_same = |head: &OutboundMessage| {
-            let sent = known.and_then(|sending| sending.sent.as_ref());
-            sent.is_some_and(|sent| sent.id == head.id)
-        };
         match head {
-            Some(head) if is_same(&head) => {}
+            Some(head) if known.is_some_and(|sending| sending.is_known(&head)) => {}
             Some(head) => {
                 let at = now + pause_before(head.retry_count);
                 outboxes.wake(stream, now, at);
@@ -99,21 +95,18 @@ impl Writer {
         let Some(sending) = self.state.outboxes.streams.get_mut(&id) else {
             return;
         };
-        let before = sending.sent.take();
-        let is_first = before.as_ref().is_none_or(|sent| sent.id != head.id);
-        let sent = before.filter(|_| !is_first).unwrap_or_else(|| {
-            let args = self.datastore.outbox_arguments(stream.table, &row);
-            Arc::new(Sent {
-                id: head.id,
-                row,
-                args,
-            })
-        });
-        if is_first {
-            sending.other_sent = sending.last_attempt;
-        }
-        (sending.due, sending.last_attempt) = (None, now);
-        sending.sent = Some(sent.clone());
+        let is_known = sending.is_known(&head);
+        let before = sending.sent.take().filter(|_| is_known);
+        let sent = before.map_or_else(
+            || {
+                let args = self.datastore.outbox_arguments(stream.table, &row);
+                let id = head.id;
+                Arc::new(Sent { id, row, args })
+            },
+            |(_, sent)| sent,
+        );
+        sending.due = None;
+        sending.sent = Some((head.seq, sent.clone()));
         self.state.outboxes.under_way += 1;
         let message = Message {
             sender: self.shared.options.identity,
@@ -159,6 +152,10 @@ impl Writer {
     /// An attempt has ended.
     pub(super) fn delivered(&mut self, delivery: Delivery) {
         let now = self.now.instant;
+        let sending = self.state.outboxes.streams.get_mut(&delivery.stream);
+        if let Some(sending) = sending.filter(|_| delivery.carried.answer.is_err()) {
+            sending.unknown_at = now;
+        }
         let at = match self.shared.status.is_read_only() {
             true => now + PAUSE_MAX,
             false => now + self.pause_after(&delivery, now),
@@ -205,11 +202,11 @@ impl Writer {
         })
     }
 
-    /// Whether no earlier message of the stream can arrive any more.
+    /// Whether nothing that was sent of the stream can arrive any more.
     fn has_settled(&self, delivery: &Delivery, now: Instant) -> bool {
         let sending = self.state.outboxes.streams.get(&delivery.stream);
-        let is_late = |sending: &Sending| now - sending.other_sent >= ARRIVES_WITHIN;
-        delivery.carried.is_settled || sending.is_some_and(is_late)
+        let is_over = |sending: &Sending| now - sending.unknown_at >= ARRIVES_WITHIN;
+        delivery.carried.is_settled || sending.is_some_and(is_over)
     }
 
     fn try_again(
@@ -235,9 +232,10 @@ impl Writer {
             tracing::warn!(%database, target = %stream.target, expected, acknowledged = stream.ack_prefix, "a target of messages has lost what it had applied; its stream goes on from there");
         }
         self.change(|datastore| datastore.expect_outbound(stream, expected))?;
-        if let Some(sending) = self.state.outboxes.streams.get_mut(&head.stream) {
-            // The same message with another number.
-            sending.other_sent = sending.last_attempt;
+        let sending = self.state.outboxes.streams.get_mut(&head.stream);
+        if let Some((seq, _)) = sending.and_then(|sending| sending.sent.as_mut()) {
+            // It stays as it was sent.
+            *seq = expected;
         }
         Ok(Duration::ZERO)
     }
