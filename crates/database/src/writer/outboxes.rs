@@ -264,7 +264,7 @@ impl Writer {
             _ => messages.failed.add(1),
         }
         if let Some((reducer, args)) = self.callback(stream, sent, result) {
-            let origin = Origin::without_client(Identity::ZERO, self.now());
+            let origin = Origin::without_client(Identity::ZERO, self.now.time);
             self.end_round_before(reducer);
             self.datastore.begin();
             let beside = Beside::Retires(stream, head);
@@ -310,7 +310,7 @@ impl Writer {
                 "row {} of `{table}` is no argument for `{name}`: {error}",
                 sent.id
             );
-            self.log_error(Some(name), &text, self.now());
+            self.log_error(Some(name), &text, self.now.time);
             return None;
         }
         Some((id as u32, args))

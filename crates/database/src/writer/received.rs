@@ -93,7 +93,7 @@ impl Writer {
         }
         let origin = Origin {
             client,
-            timestamp: self.now(),
+            timestamp: self.now.time,
             trace: None,
         };
         self.end_round_before(reducer);
