@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use axum::http::{HeaderMap, StatusCode};
 use lightcone_database::{EnvironmentChange, EnvironmentError, RemovedVariables, UpdateError};
+use lightcone_node::permissions::Action;
 use lightcone_schema::EnvironmentType;
 use lightcone_types::Hash;
 use serde_json::json;
@@ -166,10 +167,14 @@ async fn change(query: &Query, asked: &WithBody, removed: RemovedVariables) -> R
     let set: BTreeMap<String, String> = serde_json::from_str(asked.body.text()?)
         .map_err(|_| Failure::bad_request("the body is no JSON object of strings [LC0258]"))?;
     let change = EnvironmentChange::new(set, removed)?;
-    let (state, record) = (asked.state.clone(), asked.record.clone());
+    let (state, by) = (asked.state.clone(), asked.caller.identity);
+    let identity = asked.record.identity;
     reply::detached(async move {
         // Not while a publish replaces the program that they are checked against.
-        let _lock = state.node.databases.lock_updates(&record.identity).await;
+        let _lock = state.node.databases.lock_updates(&identity).await;
+        // That may have taken long.
+        let record = state.node.record_of(&identity)?;
+        state.node.check(&record, &by, Action::Update)?;
         let running = state.node.databases.get(&record).await?;
         let changed = running.handle.change_environment(change, expected).await;
         match changed {

@@ -37,6 +37,9 @@ pub(super) async fn update_database(
     let running = state.node.databases.get(&record).await?;
     // Nothing else to do, whatever the request says (02 §14.1).
     if running.handle.program_hash() == new_hash {
+        if update.environment.is_empty() {
+            return Ok(());
+        }
         drop(turn);
         let lock = state.node.databases.lock_updates(&record.identity).await;
         return change_environment(lock, &running, update.environment, new_hash).await;
