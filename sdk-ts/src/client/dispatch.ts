@@ -172,9 +172,10 @@ export class Dispatch {
   }
 
   #refused(querySetId: number, text: string): void {
-    this.#subscriptions.settle(querySetId);
     const error = serverError(text);
-    this.#subscriptions.take(querySetId)?.emitter.emit("error", this.#contexts.ofError(error), error);
+    this.#subscriptions.settle(querySetId);
+    const subscription = this.#subscriptions.take(querySetId);
+    subscription?.emitter.emit("error", this.#contexts.ofError(error), error);
   }
 
   *#unsubscribeApplied({ querySetId, tables }: Message<"UnsubscribeApplied">): Steps {

@@ -228,7 +228,10 @@ export class Lifecycle {
       this.start();
     }, delayMs);
     const info: ReconnectingInfo = { attempt: this.#attempt, delayMs, error: cause };
-    stdbLogger("debug", () => `connection lost (${cause.message}); attempt ${info.attempt} in ${delayMs} ms`);
+    stdbLogger(
+      "debug",
+      () => `connection lost (${cause.message}); attempt ${this.#attempt} in ${delayMs} ms`,
+    );
     if (this.wasConnected) this.#emitter.emit("reconnecting", this.#contexts.ofError(cause), info);
   }
 

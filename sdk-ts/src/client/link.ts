@@ -108,7 +108,7 @@ export class Link {
           if (epoch === this.#epoch) this.#handlers.onPayload(data);
         };
         socket.onerror = (event) => lost(socketError(event));
-        socket.onclose = ({ code }) => lost(undefined, code);
+        socket.onclose = (event) => lost(undefined, event.code);
         // A socket of an application's own may be open already.
         if (socket.readyState === 1) this.#opened(socket);
       },

@@ -8,8 +8,7 @@ import { encodeSubscribe, encodeUnsubscribe, type SubscribeSetResult } from "./w
 /** Query set of a message that is sent only to hear an answer. */
 export const PROBE_QUERY_SET_ID = 0xffff_ffff;
 
-/** A server closes with these codes that finds a message too large, or does not know it. */
-const TOO_LARGE_CLOSE_CODE = 1009;
+/** With this code a server closes that does not know a message. */
 const UNKNOWN_CLOSE_CODE = 1011;
 
 export class SubscriptionRegistry {
@@ -84,16 +83,15 @@ export class SubscriptionRegistry {
   retriesOneByOne(results: readonly SubscribeSetResult[]): boolean {
     if (results.length < 2) return false;
     this.#isBatchOpen = false;
-    const first = results[0]!.error;
-    if (first === undefined || results.some(({ error }) => error !== first)) return false;
+    const [error, ...others] = new Set(results.map((result) => result.error));
+    if (error === undefined || others.length > 0) return false;
     for (const subscription of this.#applied()) this.#link.send(this.#subscribeMessage([subscription]));
     return true;
   }
 
   /** The next socket knows no subscription. */
   rewind(closeCode: number | undefined): void {
-    const isRefusal = closeCode === TOO_LARGE_CLOSE_CODE || closeCode === UNKNOWN_CLOSE_CODE;
-    if (this.#isBatchOpen && isRefusal) this.#mayBatch = false;
+    if (this.#isBatchOpen && closeCode === UNKNOWN_CLOSE_CODE) this.#mayBatch = false;
     this.#isBatchOpen = false;
     this.#awaited = undefined;
     const waiting: Outgoing[] = [];
@@ -111,10 +109,10 @@ export class SubscriptionRegistry {
   restore(): void {
     const applied = this.#applied();
     this.#awaited = new Set(applied.map(({ querySetId }) => querySetId));
-    const messages = this.#mayBatch ? [applied] : applied.map((set) => [set]);
-    if (applied.length > 0) {
-      this.#link.queued = [...messages.map((sets) => this.#subscribeMessage(sets)), ...this.#link.queued];
-    }
+    if (applied.length === 0) return;
+    const batches = this.#mayBatch ? [applied] : applied.map((set) => [set]);
+    const messages = batches.map((sets) => this.#subscribeMessage(sets));
+    this.#link.queued = [...messages, ...this.#link.queued];
   }
 
   #applied(): Subscription[] {

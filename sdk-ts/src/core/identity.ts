@@ -18,12 +18,7 @@ export class Identity {
 
   /** From 64 hexadecimal digits, with or without `0x`, or from a number. */
   constructor(data: string | bigint) {
-    this.__identity__ =
-      typeof data === "bigint"
-        ? data
-        : typeof data === "string"
-          ? hexStringToU256(data)
-          : coerceToBigInt(data, "Identity");
+    this.__identity__ = typeof data === "string" ? hexStringToU256(data) : coerceToBigInt(data, "Identity");
   }
 
   static getAlgebraicType(): IdentityAlgebraicType {

@@ -44,7 +44,7 @@ export class Timestamp {
 
   /** The time of this process. In a reducer, use `ctx.timestamp`. */
   static now(): Timestamp {
-    return Timestamp.fromDate(new Date());
+    return new Timestamp(BigInt(Date.now()) * 1000n);
   }
 
   static fromDate(date: Date): Timestamp {
@@ -70,7 +70,7 @@ export class Timestamp {
     // Left over from whole milliseconds, rounded towards earlier times.
     const rest = ((micros % 1000n) + 1000n) % 1000n;
     const date = dateOf((micros - rest) / 1000n, "for ISO string formatting");
-    return date.toISOString().replace("Z", `${rest.toString().padStart(3, "0")}Z`);
+    return `${date.toISOString().slice(0, -1)}${rest.toString().padStart(3, "0")}Z`;
   }
 
   /** The time from `other` to this. */
