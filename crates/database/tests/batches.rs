@@ -67,7 +67,7 @@ async fn one_answer_has_a_result_for_each_set_in_their_order() {
         (2, &["SELECT * FROM nowhere"]),
         (7, &[ALL, three]),
         (9, &[ALL]),
-        (4, &["SELECT * FROM accounts ORDER BY id LIMIT 2"]),
+        (4, &["SELECT * FROM accounts WHERE id = 3 OR id = 5"]),
         (5, &[]),
     ];
     client.send(&[batch(1, sets), batch(2, &[])]).await;
