@@ -144,8 +144,6 @@ fn variables_come_with_a_publish_and_change_without_one() {
     drop(server);
     let server = Server::start(&home);
     let on = |args: &[&str]| home.run(&[args, &["-s", &server.url]].concat());
-    home.run(&["login", "--server-issued-login", &server.url])
-        .ok();
     assert_eq!(
         on(&["env", "get", "keys", "API_KEY"]).ok().stdout,
         format!("{SECRET}\n")
