@@ -162,11 +162,15 @@ fn bring_up_to_date(
     let is_as_defined = |view: &ViewDef| {
         datastore.view_table(&view.name).is_some() && !datastore.view_differs(view, &program.def)
     };
-    if program.def.views.iter().all(is_as_defined) && !datastore.lacks_system_tables() {
+    // They are there without being listed: a full disk keeps no database from being opened.
+    let lists = datastore.lacks_system_tables() && options.disk.has_room_for(0);
+    if program.def.views.iter().all(is_as_defined) && !lists {
         return Ok(());
     }
     datastore.begin();
-    datastore.list_system_tables()?;
+    if lists {
+        datastore.list_system_tables()?;
+    }
     let mended = datastore.mend_views(&program.def)?;
     if !mended.is_empty() {
         tracing::warn!(database = %options.identity, views = mended.join(", "), "tables of views were not as the program says, and were made anew");
