@@ -406,7 +406,9 @@ async fn callers_as_the_newest_package_sees_them() {
     let reply = reply.expect("answered");
     assert_eq!(reply.body, STRANGER.to_hex());
     for function in ["called", "called_beside"] {
-        http(&database, function, "[]").await.expect("called");
+        let args = CallArgs::Json("[]".to_owned());
+        let called = database.call(caller(OWNER), function, args).await;
+        called.expect("called");
     }
     let query = || async {
         let text = "SELECT what, sender, is_internal, token FROM callers".to_owned();
