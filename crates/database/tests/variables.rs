@@ -301,6 +301,8 @@ async fn programs_change_with_their_variables() {
     call(&database, "look", "[\"API_KEY\"]")
         .await
         .expect("called");
+    // A table with rows is not removed.
+    rows(&database, "DELETE FROM seen").await;
     update(old, set(&[("LATER", "two")]))
         .await
         .expect("updated");

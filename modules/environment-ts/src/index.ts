@@ -28,7 +28,7 @@ export const look = spacetimedb.reducer({ key: t.string() }, (ctx, { key }) => {
 /** Follows the environment. */
 export const greeting = spacetimedb.anonymousView(
   { name: "greeting", public: true },
-  t.option(t.row("Greeting", { text: t.string() })),
+  t.option(t.row("GreetingRow", { text: t.string() })),
   (ctx) => {
     const text = ctx.env.get("GREETING");
     if (text === "fail") throw new Error("the greeting is wrong");
