@@ -102,6 +102,7 @@ async fn run(shared: Arc<Shared>, under_way: UnderWay, place: Option<Place>, ask
 async fn wait_for_place(shared: &Shared, under_way: &UnderWay) -> Result<Place, Refusal> {
     let procedures = &shared.procedures;
     let running = tokio::select! {
+        biased;
         running = procedures.running.clone().acquire_owned() => running.ok(),
         () = under_way.control.ended() => None,
     };

@@ -186,6 +186,7 @@ impl Waits {
                 }
             }
             let permit = tokio::select! {
+                biased;
                 permit = requests.acquire_owned() => permit,
                 () = sleep(&*environment, left()) => {
                     return Some(Outcome::late("it waited too long for other requests of the database to end"));
@@ -224,7 +225,9 @@ impl Waits {
         let running = self.place.running.lock().take();
         let semaphore: Option<Arc<Semaphore>> = running.map(|permit| permit.semaphore().clone());
         let task = async move {
+            // Chance has no say in what comes of it.
             let outcome = tokio::select! {
+                biased;
                 outcome = work => outcome,
                 () = control.ended() => None,
             };
