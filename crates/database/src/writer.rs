@@ -213,8 +213,7 @@ impl Writer {
             Input::Connect(client, waiter) => self.connect_client(client, waiter),
             Input::Disconnect { connection } => self.disconnect_client(connection),
             Input::Call(call, waiter) => self.http_call(*call, waiter),
-            // It is sent again.
-            Input::Receive(_, waiter) if waiter.is_given_up() => {}
+            // Also one whose sender has given up: it would not be sooner the next time.
             Input::Receive(message, waiter) => self.receive(&message, waiter),
             Input::Delivered(delivery) => self.delivered(*delivery),
             Input::HttpRequest(request, waiter) => self.http_handler(*request, waiter),

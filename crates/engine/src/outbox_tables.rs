@@ -263,7 +263,7 @@ impl Datastore {
             }
         }
         came.sort_by_key(|(position, _)| *position);
-        let key = |row: &OutboxRow| (row.0, row.2);
+        let key = |row: &OutboxRow| (row.0, row.1, row.2);
         let old: FxHashMap<_, _> = went.iter().map(|row| (key(row), ())).collect();
         let mut came: Vec<OutboxRow> = came.into_iter().map(|(_, row)| row).collect();
         let new: FxHashMap<_, _> = came.iter().map(|row| (key(row), ())).collect();

@@ -52,13 +52,10 @@ impl Carrier for NodeCarrier {
 impl Node {
     async fn carry(&self, message: Message) -> Carried {
         let Some(record) = self.control.database(&message.target) else {
-            return match self
-                .authority
-                .message_token(&message.sender, &message.target)
-            {
-                Ok(token) => self.peers.carry(message, &token, ATTEMPT_MAX).await,
-                Err(error) => Carried::lost(error.to_string()),
-            };
+            return self
+                .peers
+                .carry(message, &self.authority, ATTEMPT_MAX)
+                .await;
         };
         let receive = async {
             let running = self
@@ -96,7 +93,12 @@ impl Node {
             Ok(sender) => return Ok(sender),
             Err(error) => error,
         };
+        // Only the key of the peer that has the claimed sender is tried.
+        let claimed = crate::auth::claimed_sender(token);
         for (key, databases) in self.peers.keys() {
+            if !claimed.is_some_and(|sender| databases.contains(&sender)) {
+                continue;
+            }
             let sender = crate::auth::message_sender_of(token, target, key);
             let vouched = sender.ok().filter(|sender| databases.contains(sender));
             // A database of this server does not send from elsewhere.

@@ -6,12 +6,17 @@ use jsonwebtoken::DecodingKey;
 use lightcone_database::{Carried, Message, MessageAnswer, MessageResult, ResultStatus};
 use lightcone_outbound::{error_chain, Outbound, OutboundOptions, Url};
 use lightcone_types::Identity;
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
 
+use crate::auth::Authority;
 use crate::config::Outbox;
 use crate::error::Error;
 
 /// Longer answers than any of ours are not read.
 const ANSWER_BYTES_MAX: usize = 128 << 10;
+/// Messages under way to one server. Each has a socket.
+const UNDER_WAY_MAX: usize = 64;
 
 /// The listed servers.
 pub struct Peers {
@@ -24,6 +29,7 @@ struct Peer {
     address: Option<Url>,
     databases: Vec<Identity>,
     key: Option<DecodingKey>,
+    under_way: Semaphore,
 }
 
 impl Peers {
@@ -41,6 +47,7 @@ impl Peers {
                 address: peer.address.clone(),
                 databases: peer.databases.clone(),
                 key: key.transpose()?,
+                under_way: Semaphore::new(UNDER_WAY_MAX),
             })
         });
         let peers: Vec<Peer> = peers.collect::<Result<_, Error>>()?;
@@ -61,11 +68,16 @@ impl Peers {
     }
 
     /// Sends a message to the server that has its target.
-    pub async fn carry(&self, message: Message, token: &str, time_max: Duration) -> Carried {
-        let has_target = |peer: &&Peer| peer.databases.contains(&message.target);
-        let peer = self.peers.iter().find(has_target);
-        let address = peer.and_then(|peer| peer.address.as_ref());
-        let (Some(outbound), Some(address)) = (&self.outbound, address) else {
+    pub async fn carry(
+        &self,
+        message: Message,
+        authority: &Authority,
+        time_max: Duration,
+    ) -> Carried {
+        let mut peers = self.peers.iter();
+        let peer = peers.find(|peer| peer.databases.contains(&message.target));
+        let address = peer.and_then(|peer| Some((peer, peer.address.as_ref()?)));
+        let (Some(outbound), Some((peer, address))) = (&self.outbound, address) else {
             return Carried::lost(format!(
                 "there is no database {} on this server, and no server of outbox.peers in config.toml has it [LC0742]",
                 message.target
@@ -73,6 +85,13 @@ impl Peers {
         };
         let Some(url) = url(address, &message) else {
             return Carried::lost("the address of its server takes no path");
+        };
+        let Ok(Ok(_place)) = timeout(time_max, peer.under_way.acquire()).await else {
+            return Carried::lost("too many messages to its server are under way");
+        };
+        let token = match authority.message_token(&message.sender, &message.target) {
+            Ok(token) => token,
+            Err(error) => return Carried::lost(error.to_string()),
         };
         let headers = [
             ("authorization".to_owned(), format!("Bearer {token}")),
@@ -88,7 +107,11 @@ impl Peers {
                 answer: answer(status, body),
                 is_settled: false,
             },
-            Err(error) => Carried::lost(error_chain(&error)),
+            Err(error) => {
+                // Addresses are the operator's affair, and not the module's.
+                tracing::debug!(error = error_chain(&error), "a peer was not reached");
+                Carried::lost("its server cannot be reached")
+            }
         }
     }
 }

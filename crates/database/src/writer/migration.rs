@@ -134,6 +134,7 @@ impl Writer {
             false => self.commit_and_go_on(module, &before)?,
         }
         self.move_schedules(&before, &planned.plan);
+        self.state.outboxes.forget_sent();
         Ok(())
     }
 

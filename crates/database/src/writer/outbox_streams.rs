@@ -54,6 +54,12 @@ impl Outboxes {
         }
     }
 
+    /// The program has changed: what is sent again is as it says now.
+    pub fn forget_sent(&mut self) {
+        let streams = self.streams.values_mut();
+        streams.for_each(|sending| sending.sent = None);
+    }
+
     pub fn pop_due(&mut self, now: Instant) -> Option<u64> {
         let &(at, stream) = self.due.first()?;
         if at > now || self.under_way >= UNDER_WAY_MAX {

@@ -21,8 +21,8 @@ use crate::messages::{Carried, Delivery, Message, MessageAnswer, Sent};
 /// The pause after the first attempt with a message, which doubles with each further one.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
-/// So long a request to another server may still arrive: its token lives for 60 s, and its sender waited for 5 s.
-const ARRIVES_WITHIN: Duration = Duration::from_secs(65);
+/// So long a request to another server may still arrive: its token lives for 60 s, on a clock that may be 60 s behind; and 5 s more.
+const ARRIVES_WITHIN: Duration = Duration::from_secs(125);
 /// Longer reasons why a message was not taken are cut.
 const REASON_BYTES_MAX: usize = 1 << 10;
 
@@ -216,7 +216,12 @@ impl Writer {
     ) -> Result<Duration, DatastoreError> {
         self.shared.metrics.messages.retried.add(1);
         let reason = cut(reason, REASON_BYTES_MAX);
-        self.change(|datastore| datastore.note_attempt(head, &reason))?;
+        // Once the pause is the longest, only another reason is worth a record.
+        let is_noted = pause_before(head.retry_count) == PAUSE_MAX
+            && head.last_transport_error.as_deref() == Some(&*reason);
+        if !is_noted {
+            self.change(|datastore| datastore.note_attempt(head, &reason))?;
+        }
         Ok(pause_before(head.retry_count.saturating_add(1)))
     }
 

@@ -1,7 +1,7 @@
 //! Messages of other databases: each is applied once, in the order of its stream, with its result in the same transaction.
 
 use lightcone_engine::{Datastore, DatastoreError, MessageResult, ResultStatus};
-use lightcone_types::{cut, ConnectionId};
+use lightcone_types::{cut, cut_name, ConnectionId};
 
 use super::beside::Beside;
 use super::{Origin, Writer};
@@ -14,8 +14,8 @@ use crate::replies::Waiter;
 use crate::resolve::find_reducer;
 use crate::rights::Rights;
 
-/// Longer texts of errors are cut.
-const ERROR_BYTES_MAX: usize = 64 << 10;
+/// Longer texts of errors are cut: they are kept until the next message of their stream.
+const ERROR_BYTES_MAX: usize = 4 << 10;
 const OUT_OF_ENERGY: &str = "Module energy budget exhausted.";
 
 impl Writer {
@@ -66,8 +66,9 @@ impl Writer {
     /// # Errors
     /// What its sender is told.
     fn reducer_for(&self, message: &Message) -> Result<u32, String> {
-        let name = &message.reducer;
-        let found = find_reducer(&self.module, Rights::Public, name);
+        let found = find_reducer(&self.module, Rights::Public, &message.reducer);
+        // The sender chose it, and this database keeps what it answers.
+        let name = cut_name(&message.reducer);
         let (id, reducer) = found.map_err(|_| format!("IDC reducer does not exist: {name}"))?;
         let expected = reducer.signature_hash();
         if expected != message.signature_hash {

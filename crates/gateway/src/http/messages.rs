@@ -15,7 +15,7 @@ use super::query::{wrong, Query};
 use crate::gateway::Gateway;
 use crate::reply::{self, Failure, Reply};
 
-/// The token comes first: who has none learns nothing of databases.
+/// The token comes first: a caller without one learns of a database no more than whether its name is taken.
 pub(super) async fn receive(
     State(state): State<Arc<Gateway>>,
     DatabasePath(database): DatabasePath,
@@ -32,6 +32,8 @@ pub(super) async fn receive(
     let running = state.node.databases.get(&record).await?;
     let body = SentBody::of(&parts, body).read(&state).await?;
     message.args = body.to_vec();
+    // Opening and reading may have taken longer than the token lives, and its sender counts on its end.
+    state.node.message_sender(&token, &target)?;
     let seq = message.seq;
     // Runs to its end even if the sender goes away.
     let receive = tokio::spawn(async move {
