@@ -81,11 +81,6 @@ impl Authority {
         message_token::sign(sender, target, &self.keys)
     }
 
-    /// The sender that a token for messages names, whoever signed it.
-    pub(crate) fn claimed_sender(token: &str) -> Option<Identity> {
-        message_token::claimed_sender(token)
-    }
-
     /// The sender of a message to `target` that this server vouches for.
     pub fn message_sender(&self, token: &str, target: &Identity) -> Result<Identity, TokenError> {
         message_sender_of(token, target, &self.keys.decoding)
@@ -143,6 +138,11 @@ fn anonymous_claims() -> Claims {
 pub fn anonymous() -> (Identity, Arc<str>) {
     let claims = anonymous_claims();
     (claims.identity(), claims.to_json().into())
+}
+
+/// The sender that a token for messages names, whoever signed it.
+pub(crate) fn claimed_sender(token: &str) -> Option<Identity> {
+    message_token::claimed_sender(token)
 }
 
 /// The sender of a message to `target` that the owner of a key vouches for.
