@@ -152,6 +152,10 @@ impl Catalog for WithoutEnvironment<'_> {
         self.0.table(name).filter(|table| table.id != ST_ENV_ID)
     }
 
+    fn parameters(&self, table: TableId) -> &[ProductTypeElement] {
+        self.0.parameters(table)
+    }
+
     fn rules(&self, table: TableId) -> &[String] {
         self.0.rules(table)
     }

@@ -189,6 +189,8 @@ pub(crate) struct CompileJob {
     message: Bytes,
     /// What the message was found to be, if it asks for sets.
     asked: Option<AskedSets>,
+    /// For the places of its texts.
+    held: Charge,
     /// Of the set under way.
     compiler: SetCompiler,
     ticket: Option<ReadTicket>,
@@ -252,6 +254,7 @@ impl CompileJob {
             module,
             message,
             asked: None,
+            held: Charge::default(),
             compiler: SetCompiler::new(peer, budget),
             ticket: Some(ticket),
         }
@@ -290,8 +293,14 @@ impl CompileJob {
             ClientMessage::SubscribeBatch { request_id, sets } => ((request_id, true), sets),
             _ => return None,
         };
-        let asked = AskedSets::new(request, sets, &self.message, &peer);
-        self.asked = Some(asked);
+        let texts = sets.iter().map(|set| set.query_strings.len());
+        let bytes = texts.sum::<usize>() * size_of::<Range<usize>>();
+        let held = self.compiler.budget.reserve(bytes);
+        self.asked = Some(AskedSets::new(request, sets, &self.message, &peer));
+        match held {
+            Ok(held) => self.held = held,
+            Err(error) => return self.refuse(&Refusal(error.to_string())),
+        }
         self.compile_sets(slice)
     }
 

@@ -5,7 +5,7 @@ use lightcone_query::check_rule;
 use lightcone_schema::ModuleDef;
 use lightcone_types::{Identity, TableId};
 
-use crate::catalog::CatalogView;
+use crate::catalog::{CatalogView, WithoutEnvironment};
 use crate::error::Error;
 
 /// The rules of a module whose tables the datastore has, each with the table whose rows it lets through.
@@ -21,7 +21,7 @@ pub(crate) fn checked(
         return Ok(Vec::new());
     }
     let catalog = CatalogView::new(datastore, def);
-    let check = |sql: &String| match check_rule(sql, &catalog, owner) {
+    let check = |sql: &String| match check_rule(sql, &WithoutEnvironment(&catalog), owner) {
         Ok(table) => Ok((table.id, sql.clone())),
         Err(reason) => Err(Error::Module(format!(
             "failed to create row-level security: `{sql}`: {reason} [LC0406]"

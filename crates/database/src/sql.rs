@@ -358,7 +358,8 @@ impl DatabaseHandle {
         let rights = shared.rights_of(&identity, caller.rights);
         let compile = move || {
             let asks = rights.caller(identity);
-            let statement = compile_postgresql(&text, &module.catalog, &asks);
+            let catalog = WithoutEnvironment(&module.catalog);
+            let statement = compile_postgresql(&text, &catalog, &asks);
             match permitted(statement.map_err(not_compiled)?, rights, identity)? {
                 Statement::Write(plan) => Ok(Write::plan(Arc::new(plan), bytes)),
                 Statement::Select(_) => Err(SqlError::NotCompiled("it changes nothing".to_owned())),

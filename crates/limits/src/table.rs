@@ -219,7 +219,7 @@ section! {
                 reached "an unused one of the view goes; if all are used, refuse: LC0715";
 
             /// Most queries on views with arguments that one connection may have in its subscriptions, or one request over HTTP.
-            view_instances_per_connection_max: usize = 256;
+            view_instances_per_connection_max: usize = 32;
                 bounds "queries on views with arguments of one connection's subscriptions, each of which has an \
                     instance kept up to date, and of one request over HTTP";
                 reached "refuse: `SubscriptionError`, LC0715";

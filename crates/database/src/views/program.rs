@@ -58,7 +58,8 @@ impl Views {
         let was_failing = self.instance(number).is_failing;
         let failure = self.evaluate(evaluation, number);
         match failure {
-            Some(reason) if !was_failing => {
+            // Anyone may choose arguments that a view fails for: that must keep no publisher from an update.
+            Some(reason) if !was_failing && self.instance(number).arguments.is_none() => {
                 let name = evaluation.host.name(self.instance(number).key.table);
                 Err(Refusal(format!("view `{name}` fails for a caller who is subscribed to it or has read it lately: {reason} [LC0331]")))
             }

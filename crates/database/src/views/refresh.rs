@@ -278,9 +278,7 @@ impl Views {
         let log = &host.shared.log;
         let time = host.shared.environment().now();
         let Err(ViewError {
-            reason,
-            may_pass,
-            ran_too_long,
+            reason, may_pass, ..
         }) = result
         else {
             if was_failing {
@@ -292,7 +290,7 @@ impl Views {
         let took = now.saturating_duration_since(started);
         let (view, is_subscribed) = (instance.key.table, !instance.subscribers.is_empty());
         // Anyone may choose arguments that a view fails for: that must not keep those with others from their first rows.
-        let is_chosen = instance.arguments.is_some() && !is_subscribed && !ran_too_long;
+        let is_chosen = instance.arguments.is_some() && !is_subscribed;
         if !is_chosen {
             self.failures.failed(view, took, is_subscribed, now);
         }
@@ -304,7 +302,9 @@ impl Views {
         }
         self.tell_subscribers(evaluation, number);
         let database = host.shared.options.identity;
-        tracing::warn!(%database, view = %name, reason, "a view failed");
+        if !is_chosen {
+            tracing::warn!(%database, view = %name, reason, "a view failed");
+        }
         let text = format!("Error materializing view `{name}`: {reason}; its last rows stand until it works again [LC0331]");
         log.host(ConsoleLevel::Error, Some(&name), &text, time);
     }

@@ -146,7 +146,7 @@ impl Writer {
                 return Vec::new();
             }
             let id = set.id;
-            match self.materialise_for((connection, client), &views) {
+            match self.materialise_for((Some(connection), client), &views) {
                 Ok(()) => {
                     let key = SetKey { connection, id };
                     self.subscribe_to_views(client, &views, key, request_id)
@@ -162,12 +162,15 @@ impl Writer {
 
     fn materialise_for(
         &mut self,
-        (connection, client): (ConnectionNumber, Identity),
+        (subscriber, client): (Option<ConnectionNumber>, Identity),
         views: &[ViewRead],
     ) -> Result<(), Refusal> {
+        if views.is_empty() {
+            return Ok(());
+        }
         self.may_find_first_rows(client)?;
         let started = self.clock();
-        let opened = self.materialise(client, Some(connection), views);
+        let opened = self.materialise(client, subscriber, views);
         let took = self.clock().saturating_duration_since(started);
         self.spend_first_rows(client, took.as_nanos() as u64 / ROW_NANOS);
         opened
@@ -439,7 +442,7 @@ impl Writer {
         let peer = client.peer;
         let plan = plan.and_then(|plan| {
             row_limit::check(&self.datastore, peer.rights, [&plan])?;
-            self.materialise(peer.identity, None, &views_of(&plan))?;
+            self.materialise_for((None, peer.identity), &views_of(&plan))?;
             Ok(plan)
         });
         let found = match plan {
@@ -636,7 +639,7 @@ impl Writer {
             row_limit::check(&self.datastore, rights, &plans)?;
             // At once: making the rows of one view may drop those of another.
             let views: Vec<_> = plans.iter().flat_map(views_of).collect();
-            self.materialise(caller.identity, None, &views)?;
+            self.materialise_for((None, caller.identity), &views)?;
             Ok(plans)
         });
         let row_limit = row_limit::of(&self.datastore, rights);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use lightcone_control::DatabaseRecord;
-use lightcone_node::metrics::{one_as_json, TooManyLooks};
+use lightcone_node::metrics::{one_as_json, Looks, TooManyLooks};
 use lightcone_schema::RawVersion;
 use lightcone_types::Timestamp;
 use serde_json::json;
@@ -50,9 +50,12 @@ pub(super) async fn tables(Permitted { state, record, .. }: Permitted) -> Reply 
 pub(super) async fn metrics(Permitted { state, record, .. }: Permitted, query: Query) -> Reply {
     let identity = record.identity;
     if query.word("format", &[("json", false), ("history", true)])? == Some(true) {
+        let running = state.node.databases.running(&identity);
+        let looks = running.map_or_else(Looks::default, |running| running.looks.clone());
         let node = state.node.clone();
         let read = move || node.history.of_database(&identity);
-        return Ok(reply::json(state.scrapes.all(read).await?));
+        let text = state.scrapes.one(&looks, read).await.map_err(too_many)?;
+        return Ok(reply::json(text?));
     }
     let names = state.node.control.names_of(&identity);
     let Some(running) = state.node.databases.running(&identity) else {
@@ -61,12 +64,13 @@ pub(super) async fn metrics(Permitted { state, record, .. }: Permitted, query: Q
     let looked = running.clone();
     let read = move || one_as_json(&identity, names, Some(&looked)).to_string();
     let text = state.scrapes.one(&running.looks, read).await;
-    let text = text.map_err(|TooManyLooks| {
-        Failure::busy(
-            "too many look at the metrics of this database at once; try again in a moment [LC0149]",
-        )
-    })?;
-    Ok(reply::json(text?))
+    Ok(reply::json(text.map_err(too_many)??))
+}
+
+fn too_many(_: TooManyLooks) -> Failure {
+    Failure::busy(
+        "too many look at the metrics of this database at once; try again in a moment [LC0149]",
+    )
 }
 
 /// GET `/v1/database/:n/queries` (06 §5.21a): what clients are subscribed to. Of ours. A look opens no database.

@@ -42,6 +42,11 @@ pub(super) async fn update_database(
         }
         drop(turn);
         let lock = state.node.databases.lock_updates(&record.identity).await;
+        let record = state.node.record_of(&record.identity)?;
+        state
+            .node
+            .check(&record, &caller.identity, Action::Update)?;
+        let running = state.node.databases.get(&record).await?;
         return change_environment(lock, &running, update.environment, new_hash).await;
     }
     let kind = host_kind(update.host_type);

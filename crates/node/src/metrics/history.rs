@@ -20,6 +20,8 @@ use super::json::bounds_us;
 const HISTORY_LOOKS_MAX: usize = 360;
 /// Compressed bytes of all looks. When they are more, the oldest looks go.
 const HISTORY_BYTES_MAX: usize = 32 << 20;
+/// Compressed bytes of one answer, which is a multiple of that; older looks are left out.
+const ANSWER_KEPT_BYTES_MAX: usize = 2 << 20;
 
 /// What was counted in the last six hours.
 pub struct History {
@@ -60,18 +62,28 @@ impl History {
 
     fn text(&self, of: impl Fn(&Look) -> Option<&Kept>) -> String {
         let looks = self.looks.lock();
-        let kept = looks
-            .iter()
-            .filter_map(|look| Some((look.at_ms, of(look)?.clone())));
-        let kept: Vec<(u64, Kept)> = kept.collect();
-        drop(looks);
-        let looks = kept.iter().filter_map(|(at_ms, kept)| {
-            let counts = decompress(kept)?;
-            Some(format!(r#"{{"at_ms":{at_ms},"counts":{counts}}}"#))
+        let newest = looks.iter().rev();
+        let newest = newest.filter_map(|look| Some((look.at_ms, of(look)?.clone())));
+        let mut left = ANSWER_KEPT_BYTES_MAX;
+        let newest = newest.take_while(|(_, kept)| {
+            let fits = kept.len() <= left;
+            left = left.saturating_sub(kept.len());
+            fits
         });
-        let looks: Vec<String> = looks.collect();
-        let (bounds_us, looks) = (json!(bounds_us()), looks.join(","));
-        format!(r#"{{"bounds_us":{bounds_us},"looks":[{looks}]}}"#)
+        let mut kept: Vec<(u64, Kept)> = newest.collect();
+        drop(looks);
+        kept.reverse();
+        let mut text = format!(r#"{{"bounds_us":{},"looks":["#, json!(bounds_us()));
+        let mut comma = "";
+        for (at_ms, kept) in &kept {
+            if let Some(counts) = decompress(kept) {
+                text += &format!(r#"{comma}{{"at_ms":{at_ms},"counts":"#);
+                text += &counts;
+                text.push('}');
+                comma = ",";
+            }
+        }
+        text + "]}"
     }
 
     /// Adds a look at the texts and counts of [`keep_history`](super::keep_history).
