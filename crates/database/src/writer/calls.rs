@@ -377,9 +377,11 @@ impl Writer {
     pub(super) fn run_immediate_calls(&mut self) {
         let started = self.clock();
         for _ in 0..CALLS_PER_ROUND_MAX {
-            let ends = self.state.failed || self.state.stop.is_some();
-            let is_over = self.clock() - started >= ROUND_MAX || self.state.is_full;
-            if ends || is_over {
+            // A database that stops calls nothing more.
+            if self.state.failed || self.state.stop.is_some() {
+                return;
+            }
+            if self.clock() - started >= ROUND_MAX || self.state.is_full {
                 break;
             }
             let Some((name, args)) = self.shared.immediate.take() else {

@@ -13,6 +13,7 @@ use super::Writer;
 use crate::environment::Next;
 use crate::events::FanoutItem;
 use crate::fanout::Fanout;
+use crate::inbox::Input;
 use crate::shared::Shared;
 use crate::snapshot;
 use crate::status::FAILED_TEXT;
@@ -28,12 +29,18 @@ impl Writer {
         self.shared.procedures.stop();
         self.inbox.close();
         self.shared.close();
-        self.inputs.clear();
-        let (code, reason, is_opened_again, done) = match self.state.stop.take() {
+        // Others who want the end hear of it when it is there.
+        let others = self.inputs.drain(..).filter_map(|input| match input {
+            Input::Stop(stop) => Some(stop.done),
+            _ => None,
+        });
+        let others: Vec<_> = others.flatten().collect();
+        let (code, reason, is_opened_again, mut done) = match self.state.stop.take() {
             Some(stop) => (stop.code, stop.reason, stop.is_opened_again, stop.done),
             None if self.state.failed => (1011, FAILED_TEXT.to_owned(), false, Vec::new()),
             None => (1001, "module exited".to_owned(), false, Vec::new()),
         };
+        done.extend(others);
         self.end_round();
         self.shared.log.flush();
         self.committer.close();

@@ -44,7 +44,11 @@ impl Writer {
         if self.state.stop.is_some() || self.state.failed || self.shared.status.is_read_only() {
             return self.state.timers.set(Timer::Outboxes, None);
         }
-        while let Some(stream) = self.state.outboxes.pop_due(now) {
+        // The rest is due at once, when there is room.
+        while !self.round_is_full() && !self.state.is_full {
+            let Some(stream) = self.state.outboxes.pop_due(now) else {
+                break;
+            };
             self.send_head(stream, now);
         }
         // What was dropped goes to the log now: the writer may have nothing else to do.

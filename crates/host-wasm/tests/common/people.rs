@@ -49,7 +49,7 @@ pub fn people() -> Datastore {
         sequences: vec![RawSequenceDefV9 {
             name: None,
             column: ColId(0),
-            start: Some(100),
+            start: None,
             min_value: None,
             max_value: None,
             increment: 1,

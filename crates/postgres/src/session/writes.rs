@@ -60,6 +60,11 @@ impl Session {
         };
         let statement = self.beside(&database, &holder, work).await??;
         let columns = statement.columns();
+        // Before it runs: what is kept must not be answered with an error.
+        let width = columns.as_ref().map_or(0, Vec::len);
+        if !formats.is_empty() && formats.len() != width {
+            return Err(Failure::unsupported("cached plan must not change result type").into());
+        }
         let write = Write::program(Arc::new(statement), bytes);
         let written = self.run_write(&database, write, bytes).await?;
         let tag = tag_of(verb, written.stats);
