@@ -159,6 +159,8 @@ pub(super) async fn patch(query: Query, headers: HeaderMap, asked: WithBody) -> 
 }
 
 async fn change(query: &Query, asked: &WithBody, removed: RemovedVariables) -> Reply {
+    let by = &asked.caller.identity;
+    asked.state.node.check(&asked.record, by, Action::Update)?;
     let hash = |text: &str| {
         Hash::from_json_u256(text).ok_or_else(|| wrong(format!("`{text}` is not a hash")))
     };
