@@ -372,8 +372,7 @@ fn split(
     let table = datastore.table(table).ok_or(DatastoreError::NoSuchTable)?;
     let mut rows = Vec::new();
     while !bytes.is_empty() {
-        let length = table.layout().validate(bytes).map_err(other)?;
-        let (row, rest) = bytes.split_at(length);
+        let (row, rest) = bytes.split_at(table.layout().stored_len(bytes));
         rows.push(row.to_vec());
         bytes = rest;
     }
