@@ -425,7 +425,11 @@ async fn callers_as_the_newest_package_sees_them() {
         let mut rows = rows.filter(|row| row[0] == what);
         rows.next().expect(what).clone()
     };
-    let sender = |of: Identity| serde_json::json!([format!("0x{}", of.to_hex())]);
+    // A number, without zeros in front.
+    let sender = |of: Identity| {
+        let hex = of.to_hex();
+        serde_json::json!([format!("0x{}", hex.trim_start_matches('0'))])
+    };
     for (what, of, is_internal) in [
         ("handler", STRANGER, false),
         ("reducer", OWNER, false),
