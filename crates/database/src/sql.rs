@@ -123,12 +123,13 @@ impl DatabaseHandle {
         holder: &Holder,
         caller: Caller,
         text: String,
-        confirmed: bool,
+        (confirmed, only_reads): (bool, bool),
         encoder: impl RowEncoder + 'static,
     ) -> Result<SqlOutcome, SqlError> {
         let statement = Asks {
             text,
             confirmed,
+            only_reads,
             is_postgresql: true,
             ..Asks::default()
         };

@@ -69,6 +69,9 @@ pub struct Written {
     pub(crate) generated: Vec<(usize, Vec<u8>)>,
 }
 
+/// A number that a sequence gave, with its place and its own memory.
+const GENERATED_BYTES: usize = 64;
+
 impl Written {
     pub fn new(stats: SqlStats, rows: Vec<Vec<Cell>>) -> Written {
         Written {
@@ -76,6 +79,11 @@ impl Written {
             rows,
             generated: Vec::new(),
         }
+    }
+
+    /// What it keeps besides its rows.
+    pub fn generated_bytes(&self) -> usize {
+        self.generated.len() * GENERATED_BYTES
     }
 
     /// Is it the same to who has asked?

@@ -68,6 +68,7 @@ impl Changes {
     ) -> Result<(), Failure> {
         let values = written.rows.iter().map(|row| row.len() * VALUE_BYTES);
         let bytes = bytes + values.sum::<usize>() + SmallTable::texts_of(&written.rows);
+        let bytes = bytes + written.generated_bytes();
         let statement = statement.answering(written.clone());
         self.check(bytes)?;
         self.memory.set(self.bytes + bytes).map_err(of_statement)?;

@@ -16,7 +16,10 @@ pub(super) struct Names {
 /// What a transaction block is, for drivers that use them (08 §19).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Block {
-    Begin,
+    /// `reads`: nothing is changed in it.
+    Begin {
+        reads: bool,
+    },
     Commit,
     Rollback,
 }
@@ -43,7 +46,7 @@ pub(super) const SETTINGS: [(&str, &str); 34] = [
     ("client_encoding", "UTF8"),
     ("client_min_messages", "notice"),
     ("datestyle", "ISO, YMD"),
-    ("default_transaction_isolation", "serializable"),
+    ("default_transaction_isolation", "read committed"),
     ("default_transaction_read_only", "off"),
     ("enable_seqscan", "on"),
     ("extra_float_digits", "1"),
@@ -70,7 +73,7 @@ pub(super) const SETTINGS: [(&str, &str); 34] = [
     ("statement_timeout", "0"),
     ("synchronize_seqscans", "on"),
     ("timezone", "Etc/UTC"),
-    ("transaction_isolation", "serializable"),
+    ("transaction_isolation", "read committed"),
     ("transaction_read_only", "off"),
 ];
 
@@ -83,11 +86,23 @@ pub(super) fn setting(name: &str) -> Option<&'static str> {
 pub(super) fn answer(tokens: &[Token], names: &Names) -> Option<Result<Answer, Failure>> {
     let (first, rest) = tokens.split_first()?;
     let is_next = |word: &str| rest.first().is_some_and(|next| is_word(next, word));
-    Some(Ok(match word(first)?.as_str() {
-        "begin" => Answer::Block(Block::Begin),
-        "start" if is_next("transaction") => Answer::Block(Block::Begin),
+    let has = |word: &str| rest.iter().any(|of| is_word(of, word));
+    let first = word(first)?;
+    // What stands behind it would be lost.
+    if rest.contains(&Token::SemiColon) && first != "show" {
+        let message = "cannot insert multiple commands into a prepared statement";
+        return Some(Err(Failure::new(state::SYNTAX_ERROR, message)));
+    }
+    Some(Ok(match first.as_str() {
+        "begin" => Answer::Block(Block::Begin { reads: has("only") }),
+        "start" if is_next("transaction") => Answer::Block(Block::Begin { reads: has("only") }),
+        "commit" | "end" | "rollback" | "abort"
+            if has("chain") && !has("no") || has("prepared") =>
+        {
+            return Some(Err(Failure::unsupported("AND CHAIN and PREPARED")))
+        }
         "commit" | "end" => Answer::Block(Block::Commit),
-        "rollback" if rest.iter().any(|of| is_word(of, "to")) => return Some(Err(no_savepoints())),
+        "rollback" if has("to") => return Some(Err(no_savepoints())),
         "rollback" | "abort" => Answer::Block(Block::Rollback),
         "savepoint" | "release" => return Some(Err(no_savepoints())),
         "discard" => Answer::Deallocate(None),
@@ -120,7 +135,7 @@ fn set(rest: &[Token]) -> Option<Result<Answer, Failure>> {
         None => String::new(),
     };
     match setting_name.as_str() {
-        // Of transactions, which are serializable whatever is wanted; and of time, which is in UTC.
+        // Of transactions, which are as they are whatever is wanted (08 §19); and of time, which is in UTC.
         "characteristics" | "transaction" | "time" | "names" => {}
         "application_name" => return Some(Ok(Answer::ApplicationName(value()))),
         "client_encoding" if !is_utf8(&value()) => {
@@ -180,7 +195,7 @@ mod tests {
     fn settings_are_shown() {
         match of("show transaction isolation level") {
             Some(Ok(Answer::Rows(table))) => {
-                assert_eq!(table.rows[0][0], Cell::Value(text("serializable")));
+                assert_eq!(table.rows[0][0], Cell::Value(text("read committed")));
             }
             other => panic!("{other:?}"),
         }
@@ -208,7 +223,7 @@ mod tests {
         ));
         assert!(matches!(
             of("BEGIN ISOLATION LEVEL SERIALIZABLE"),
-            Some(Ok(Answer::Block(Block::Begin)))
+            Some(Ok(Answer::Block(Block::Begin { reads: false })))
         ));
         assert!(matches!(of("ROLLBACK TO SAVEPOINT x"), Some(Err(_))));
         assert!(matches!(

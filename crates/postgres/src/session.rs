@@ -46,6 +46,8 @@ pub(super) struct Session {
     node: Arc<Node>,
     login: Login,
     transaction: Transaction,
+    /// The block was begun as one that changes nothing.
+    only_reads: bool,
     /// What the open block has changed, and will change when it ends.
     block: Changes,
     store: Store,
@@ -91,6 +93,7 @@ impl Session {
             node,
             login,
             transaction: Transaction::None,
+            only_reads: false,
             block: Changes::new(&holder),
             store: Store::new(&holder),
             skipping: false,

@@ -32,8 +32,12 @@ impl SmallTable {
 
     pub fn texts_of(rows: &[Vec<Cell>]) -> usize {
         let bytes = |cell: &Cell| match cell {
-            Cell::Value(AlgebraicValue::String(text)) => text.len(),
-            _ => 0,
+            Cell::Null => 0,
+            Cell::Value(value) => bytes_of(value),
+            Cell::List(list) => {
+                let elements = list.iter().flatten().map(bytes_of);
+                list.len() * size_of::<AlgebraicValue>() + elements.sum::<usize>()
+            }
         };
         rows.iter().flatten().map(bytes).sum()
     }
@@ -66,6 +70,19 @@ impl SmallTable {
 pub(super) fn column_types(columns: &[(String, AlgebraicType)]) -> ProductType {
     let columns = columns.iter();
     ProductType::new(columns.map(|(name, ty)| (name.as_str(), ty.clone())))
+}
+
+/// What a value takes besides itself.
+fn bytes_of(value: &AlgebraicValue) -> usize {
+    use AlgebraicValue as V;
+    let whole = |of: &AlgebraicValue| size_of::<AlgebraicValue>() + bytes_of(of);
+    match value {
+        V::String(text) => text.len(),
+        V::Bytes(bytes) => bytes.len(),
+        V::Array(values) | V::Product(values) => values.iter().map(whole).sum(),
+        V::Sum { value, .. } => whole(value),
+        _ => 0,
+    }
 }
 
 pub(super) fn text(value: &str) -> AlgebraicValue {

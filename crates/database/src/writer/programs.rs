@@ -15,14 +15,18 @@ const PIECE_STEPS: usize = 1 << 17;
 impl Statement<'_> {
     pub fn run_program(&mut self, program: &dyn Program) -> Result<Written, Failure> {
         let (mut rows, mut found) = (Vec::new(), Vec::new());
+        // All of them together are held.
+        let mut left = QUERY_MEMORY_BYTES_MAX;
         for (nth, reading) in program.readings().iter().enumerate() {
-            rows.push(match program.target() == Some(nth) {
+            let read = match program.target() == Some(nth) {
                 true => {
                     found = self.find_by_query(&reading.query)?;
-                    self.columns_of(&found, reading)?
+                    self.columns_of(&found, reading, left)?
                 }
-                false => self.read(reading)?,
-            });
+                false => self.read(reading, left)?,
+            };
+            left -= read.len();
+            rows.push(read);
         }
         let (environment, started, time_max) = (self.environment, self.started, self.time_max);
         let look = move || match environment.instant() - started > time_max {
@@ -39,7 +43,7 @@ impl Statement<'_> {
     }
 
     /// The rows of a query on the tables as they stand, a byte before each.
-    fn read(&self, reading: &Reading) -> Result<Vec<u8>, Failure> {
+    fn read(&self, reading: &Reading, bytes_max: usize) -> Result<Vec<u8>, Failure> {
         for table in reading.query.read_tables() {
             self.require_columns(table)?;
         }
@@ -52,9 +56,12 @@ impl Statement<'_> {
         loop {
             let mut steps = PIECE_STEPS;
             let progress = run.run(&*self.datastore, &mut steps, |row| {
-                rows.push(0);
-                rows.extend_from_slice(row);
-                rows.len() <= QUERY_MEMORY_BYTES_MAX
+                let fits = row.len() < bytes_max - rows.len();
+                if fits {
+                    rows.push(0);
+                    rows.extend_from_slice(row);
+                }
+                fits
             })?;
             self.look_at_time()?;
             match progress {
@@ -66,7 +73,12 @@ impl Statement<'_> {
     }
 
     /// The columns of rows that a query asks for, in the same form.
-    fn columns_of(&self, found: &[RowId], reading: &Reading) -> Result<Vec<u8>, Failure> {
+    fn columns_of(
+        &self,
+        found: &[RowId],
+        reading: &Reading,
+        bytes_max: usize,
+    ) -> Result<Vec<u8>, Failure> {
         let table = self.open_table()?;
         let mut rows = Vec::new();
         for id in found {
@@ -81,7 +93,7 @@ impl Statement<'_> {
                 }
                 _ => rows.extend_from_slice(row),
             }
-            if rows.len() > QUERY_MEMORY_BYTES_MAX {
+            if rows.len() > bytes_max {
                 return Err(too_large());
             }
         }
@@ -162,6 +174,15 @@ impl Store for Changing<'_, '_> {
     fn insert(&mut self, nth: usize, row: &[u8]) -> Result<Option<Vec<u8>>, postgresql::Failure> {
         let inserted = self.insert_new(nth, row);
         self.noted(inserted)
+    }
+
+    fn check(&mut self, bytes: usize) -> Result<(), postgresql::Failure> {
+        let bytes_max = self.statement.datastore.transaction_bytes_max();
+        let checked = match bytes > bytes_max {
+            true => Err(DatastoreError::TransactionTooLarge { bytes_max }.into()),
+            false => self.statement.look_at_time(),
+        };
+        self.noted(checked)
     }
 
     fn delete(&mut self, rows: &[RowId]) -> Result<(), postgresql::Failure> {

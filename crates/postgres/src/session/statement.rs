@@ -25,6 +25,20 @@ use super::results::Outcome;
 use super::writes::changes_rows;
 use super::{Session, Stop, Transaction};
 
+/// Words that statements begin with which are answered here by their first words: what stands behind a semicolon must not be lost.
+const OF_SESSION: [&str; 10] = [
+    "begin",
+    "start",
+    "commit",
+    "end",
+    "rollback",
+    "abort",
+    "set",
+    "reset",
+    "discard",
+    "deallocate",
+];
+
 impl Session {
     /// A message with a statement that is run at once, or with several of which the first begins a transaction block.
     pub(super) async fn simple_query(&mut self, text: String) -> Result<(), Stop> {
@@ -34,8 +48,13 @@ impl Session {
             self.wire.empty(b'I');
             return Ok(self.ready().await?);
         }
-        let begins = matches!(first_word(&text).as_deref(), Some("begin" | "start"));
-        let several = if begins { statements(&text) } else { None };
+        // Of others, one that has several statements is refused where it is read.
+        let is_of_session = first_word(&text).is_some_and(|word| OF_SESSION.contains(&&*word));
+        let several = if is_of_session {
+            statements(&text)
+        } else {
+            None
+        };
         for statement in several.unwrap_or_else(|| vec![&text]) {
             let statement = statement.to_owned();
             let mut outcome = self.statement(statement, Vec::new(), Tags::Counts).await?;
@@ -138,6 +157,10 @@ impl Session {
             verb_of(&text)
         };
         if self.transaction == Transaction::Open && (changes_rows(verb) || verb == "SET") {
+            if self.only_reads {
+                let message = format!("cannot execute {verb} in a read-only transaction");
+                return Err(Failure::new(state::READ_ONLY_TRANSACTION, message).into());
+            }
             return self.write_in_block(text, &formats).await;
         }
         let is_question = is_question(tokens);
@@ -193,12 +216,13 @@ impl Session {
     }
 
     fn block(&mut self, block: Block) -> &'static str {
+        self.only_reads = block == (Block::Begin { reads: true });
         self.transaction = match block {
-            Block::Begin => Transaction::Open,
+            Block::Begin { .. } => Transaction::Open,
             Block::Commit | Block::Rollback => Transaction::None,
         };
         match block {
-            Block::Begin => "BEGIN",
+            Block::Begin { .. } => "BEGIN",
             Block::Commit | Block::Rollback => {
                 self.block.take();
                 "ROLLBACK"
@@ -226,7 +250,10 @@ impl Session {
         let count = Arc::new(AtomicU64::new(0));
         let encoder = DataRows::new(shape, count.clone());
         let (database, holder) = self.database().await?;
-        let run = database.sql_for(&holder, self.login.caller.clone(), text, true, encoder);
+        // What a block changes goes by its list.
+        let only_reads = self.transaction != Transaction::None;
+        let how = (true, only_reads);
+        let run = database.sql_for(&holder, self.login.caller.clone(), text, how, encoder);
         let outcome = match self.wanted(run, is_read).await? {
             Ok(outcome) => outcome,
             Err(error @ SqlError::NotCompiled(_)) => return Ok(Err(of_statement(error))),

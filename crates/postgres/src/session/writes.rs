@@ -10,6 +10,7 @@ use lightcone_query::postgresql::Format;
 use lightcone_types::{AlgebraicType, ProductType};
 
 use super::super::failure::{of_statement, Failure};
+use super::super::messages::WireError;
 use super::super::program::Statement;
 use super::super::table::{column_types, SmallTable};
 use super::super::tags::{tag_of, verb_of};
@@ -75,7 +76,12 @@ impl Session {
             columns,
             rows: written.rows.clone(),
         };
-        let mut outcome = self.of_table(&table, formats, None)?;
+        let outcome = self.of_table(&table, formats, None);
+        let mut outcome = match outcome {
+            // It is kept, and must not be answered with an error: the connection ends, and what became of it is not said.
+            Err(_) if self.transaction == Transaction::None => return Err(WireError::Cut.into()),
+            outcome => outcome?,
+        };
         outcome.pending.tag = tag;
         Ok(outcome)
     }
@@ -113,6 +119,10 @@ impl Session {
         }
         statements.push(write.clone());
         let written = self.run_writes(database, statements, !is_block).await?;
+        if !is_block {
+            // It is kept: a wish to cancel it came too late.
+            self.cancel.begin();
+        }
         if is_block {
             self.block.add(write, bytes, &written)?;
         }

@@ -60,7 +60,11 @@ impl Value {
             (Value::Stored(stored), ty) if *stored.ty == *ty => stored.value.clone(),
             (value, T::Bool) => V::Bool(value.truth()?),
             (value, T::String) => V::String((&*value.shown()).into()),
-            (value, T::F32) => V::F32(value.float()? as f32),
+            (value, T::F32) => {
+                let number = value.float()?;
+                let stored = number as f32;
+                V::F32((stored.is_finite() || !number.is_finite()).then_some(stored)?)
+            }
             (value, T::F64) => V::F64(value.float()?),
             (value, &T::I16) => V::I16(value.int()?.try_into().ok()?),
             (value, &T::I32) => V::I32(value.int()?.try_into().ok()?),

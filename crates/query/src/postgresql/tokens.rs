@@ -56,11 +56,12 @@ pub fn statements(text: &str) -> Option<Vec<&str>> {
     Some(found)
 }
 
-/// The word that a statement begins with. The rest is not divided, unless a comment stands before it.
+/// The word that a statement begins with, behind semicolons. The rest is not divided, unless a comment stands before it.
 pub fn first_word(text: &str) -> Option<String> {
-    let text = text.trim_start();
+    let text = text.trim_start_matches(|c: char| c.is_whitespace() || c == ';');
     if !text.starts_with(|c: char| c.is_ascii_alphabetic()) {
-        return word(tokens(text)?.first()?);
+        let tokens = tokens(text)?;
+        return word(tokens.iter().find(|token| **token != Token::SemiColon)?);
     }
     let end = text.find(|c: char| !c.is_alphanumeric() && c != '_' && c != '$');
     Some(text[..end.unwrap_or(text.len())].to_lowercase())

@@ -36,6 +36,12 @@ pub trait Store: Send {
     /// Another row has its key, or it is no row of the table.
     fn insert(&mut self, nth: usize, row: &[u8]) -> Done<Option<Vec<u8>>>;
 
+    /// Looks whether rows of so many bytes can be written.
+    ///
+    /// # Errors
+    /// They are too much for the transaction, or it takes too long.
+    fn check(&mut self, bytes: usize) -> Done<()>;
+
     /// # Errors
     /// The transaction is too large, or takes too long.
     fn delete(&mut self, rows: &[RowId]) -> Done<()>;
@@ -214,6 +220,7 @@ impl Changing<'_> {
 
     fn update(&mut self, rows: Vec<Vec<Value>>, columns: &[usize], first: usize) -> Done<()> {
         let (mut known, mut old, mut new) = (HashSet::new(), Vec::new(), Vec::new());
+        let mut bytes = 0;
         for mut row in rows {
             let id = self.target_of(&row);
             // Of several rows that a row of the table is joined with, one counts.
@@ -222,7 +229,10 @@ impl Changing<'_> {
             }
             let values = columns.iter().copied().zip(row.drain(first..));
             let values: Vec<_> = values.collect();
-            new.push((row, self.assigned(self.store.row(id), &values)?));
+            let changed = self.assigned(self.store.row(id), &values)?;
+            bytes += changed.len();
+            self.store.check(bytes)?;
+            new.push((row, changed));
             old.push(id);
         }
         // All keys are free before new ones are taken.
