@@ -222,7 +222,7 @@ fn arguments() {
         ),
         (
             r#"{"id":5,"user_name":"x","userName":"x"}"#,
-            "duplicate reducer argument `userName` at line 1 column 35",
+            "duplicate reducer argument `userName` at line 1 column 38",
         ),
         (
             "{\"id\":5,\n\"username\":\"x\"}",
