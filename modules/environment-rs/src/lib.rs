@@ -4,7 +4,8 @@
 #![allow(non_snake_case)]
 
 use spacetimedb::{
-    reducer, table, view, AnonymousViewContext, EnvironmentValue, ReducerContext, SpacetimeType, Table,
+    reducer, table, view, AnonymousViewContext, EnvironmentValue, ReducerContext, SpacetimeType,
+    Table,
 };
 
 #[derive(EnvironmentValue, Debug)]
@@ -50,7 +51,11 @@ fn init(ctx: &ReducerContext) {
 /// Reads a typed one.
 #[reducer]
 fn look_at_level(ctx: &ReducerContext) {
-    note(ctx, "level", ctx.env.LEVEL().map(|level| format!("{level:?}")));
+    note(
+        ctx,
+        "level",
+        ctx.env.LEVEL().map(|level| format!("{level:?}")),
+    );
 }
 
 #[reducer]

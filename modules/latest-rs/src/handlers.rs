@@ -39,19 +39,28 @@ fn caller(what: &str, sender: Identity, auth: &AuthCtx) -> Caller {
 
 #[reducer]
 pub fn called(ctx: &ReducerContext) {
-    ctx.db.callers().insert(caller("reducer", ctx.sender(), ctx.sender_auth()));
-    ctx.db.wakes().insert(Wake { id: 0, at: ctx.timestamp.into() });
+    ctx.db
+        .callers()
+        .insert(caller("reducer", ctx.sender(), ctx.sender_auth()));
+    ctx.db.wakes().insert(Wake {
+        id: 0,
+        at: ctx.timestamp.into(),
+    });
 }
 
 #[reducer]
 pub fn wake(ctx: &ReducerContext, _wake: Wake) {
-    ctx.db.callers().insert(caller("schedule", ctx.sender(), ctx.sender_auth()));
+    ctx.db
+        .callers()
+        .insert(caller("schedule", ctx.sender(), ctx.sender_auth()));
 }
 
 #[procedure]
 pub fn called_beside(ctx: &mut ProcedureContext) {
     ctx.with_tx(|tx| {
-        tx.db.callers().insert(caller("procedure", tx.sender(), tx.sender_auth()));
+        tx.db
+            .callers()
+            .insert(caller("procedure", tx.sender(), tx.sender_auth()));
     });
 }
 
@@ -59,7 +68,9 @@ pub fn called_beside(ctx: &mut ProcedureContext) {
 #[handler]
 fn who(ctx: &mut HandlerContext, _request: Request) -> Response {
     let in_transaction = ctx.with_tx(|tx| {
-        tx.db.callers().insert(caller("handler", tx.sender(), tx.sender_auth()));
+        tx.db
+            .callers()
+            .insert(caller("handler", tx.sender(), tx.sender_auth()));
         tx.sender()
     });
     assert_eq!(ctx.sender(), in_transaction);

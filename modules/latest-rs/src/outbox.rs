@@ -95,7 +95,11 @@ fn receive(ctx: &ReducerContext, number: u64, text: String) -> Result<(), String
 }
 
 #[reducer(on_result(parcels))]
-fn parcel_result(ctx: &ReducerContext, parcel: Parcel, result: Result<(), String>) -> Result<(), String> {
+fn parcel_result(
+    ctx: &ReducerContext,
+    parcel: Parcel,
+    result: Result<(), String>,
+) -> Result<(), String> {
     assert_eq!(ctx.sender(), Identity::ZERO);
     ctx.db.outcomes().insert(Outcome {
         id: 0,

@@ -140,7 +140,7 @@ pub fn anonymous() -> (Identity, Arc<str>) {
     (claims.identity(), claims.to_json().into())
 }
 
-/// The sender that a token for messages names, whoever signed it.
+/// The sender that a token for messages names. Nothing is verified.
 pub(crate) fn claimed_sender(token: &str) -> Option<Identity> {
     message_token::claimed_sender(token)
 }
