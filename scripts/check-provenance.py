@@ -36,9 +36,11 @@ NAMED_MIN, SHAPED_MIN, PROSE_MIN, TEXT_MIN = 30, 64, 8, 5
 def wanted_crates():
     """Name and version of every published crate of the reference, and the manifests of the workspaces that need it."""
     wanted = {}
+    ours = {tomllib.loads(path.read_text(encoding="utf-8")).get("package", {}).get("name") for path in files("Cargo.toml")}
     for path in files("Cargo.lock"):
         for name, version in rust_packages.Lock(path.read_text(encoding="utf-8")).packages:
-            if name == REFERENCE or name.startswith(f"{REFERENCE}-"):
+            # Crates of ours that stand in the place of theirs have their names.
+            if name not in ours and (name == REFERENCE or name.startswith(f"{REFERENCE}-")):
                 wanted.setdefault((name, version), []).append(path.parent / "Cargo.toml")
     return wanted
 

@@ -59,7 +59,7 @@ fn outbox(
     }
     let key = table.primary_key.and_then(column);
     if key.is_none_or(|key| key.ty != AlgebraicType::U64) {
-        return Err(wrong("must have a primary key of type u64"));
+        return Err(wrong("needs one column of type u64 as its primary key"));
     }
     let Some(target) = column(raw.target_column) else {
         return Err(wrong("has no column for its target"));

@@ -9,12 +9,18 @@ pub use spacetimedb as __sdk;
 pub use spacetimedb::sats as __sats;
 
 /// A database that runs this module: what the target column of an outbox table holds.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Debug, Clone, Copy, Hash, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Identity(pub spacetimedb::Identity);
 
 impl From<spacetimedb::Identity> for Identity {
     fn from(identity: spacetimedb::Identity) -> Self {
         Self(identity)
+    }
+}
+
+impl<'de> spacetimedb::Deserialize<'de> for Identity {
+    fn deserialize<D: spacetimedb::sats::de::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        <spacetimedb::Identity as spacetimedb::Deserialize>::deserialize(from).map(Self)
     }
 }
 
@@ -29,12 +35,6 @@ impl spacetimedb::SpacetimeType for Identity {
 impl spacetimedb::Serialize for Identity {
     fn serialize<S: spacetimedb::sats::ser::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         spacetimedb::Serialize::serialize(&self.0, to)
-    }
-}
-
-impl<'de> spacetimedb::Deserialize<'de> for Identity {
-    fn deserialize<D: spacetimedb::sats::de::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        <spacetimedb::Identity as spacetimedb::Deserialize>::deserialize(from).map(Self)
     }
 }
 
