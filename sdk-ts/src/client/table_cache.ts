@@ -136,16 +136,12 @@ export class TableCacheImpl implements RowSource {
     Object.defineProperty(this.facade, definition.name, { value: accessor, enumerable: true });
   }
 
-  *#lookup(index: SecondaryIndex, values: readonly unknown[]): Generator<Row, undefined> {
-    const keys = values.map((value, i) => index.columns[i]!.keyOf(value));
-    yield* index.lookup(keys, this.#store.rows.values()) ?? [];
-  }
-
   /** Rows with these values in the first columns; the last one may be a range. */
   *#filter(index: SecondaryIndex, bounds: readonly unknown[]): Generator<Row, undefined> {
     const last = bounds.at(-1);
     if (bounds.length === index.columns.length && !isRange(last)) {
-      yield* this.#lookup(index, bounds);
+      const keys = bounds.map((bound, i) => index.columns[i]!.keyOf(bound));
+      yield* index.lookup(keys, this.#store.rows.values()) ?? [];
       return;
     }
     const tests = bounds.map((bound, i) => {
