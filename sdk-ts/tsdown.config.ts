@@ -11,6 +11,7 @@ export default defineConfig({
     angular: "src/angular/index.ts",
     tanstack: "src/tanstack/index.ts",
     "tanstack-db": "src/tanstack-db/index.ts",
+    typed: "src/typed/index.ts",
     testing: "src/testing/index.ts",
   },
   format: ["esm", "cjs"],

@@ -26,7 +26,8 @@ export type ClientErrorCode =
   | "LC0854"
   | "LC0855"
   | "LC0856"
-  | "LC0857";
+  | "LC0857"
+  | "LC0860";
 
 const DOCS_URL = "https://github.com/lightcone-db/lightcone/blob/main/docs/errors/";
 

@@ -72,7 +72,7 @@ async function findWebSocket(): Promise<WebSocketConstructor> {
 }
 
 /** `base` with a path below it; a prefix in `base` stays. */
-function endpoint(base: URL, path: string): URL {
+export function endpoint(base: URL, path: string): URL {
   const root = new URL(base);
   if (!root.pathname.endsWith("/")) root.pathname += "/";
   return new URL(path, root);

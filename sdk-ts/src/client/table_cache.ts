@@ -120,37 +120,28 @@ export class TableCacheImpl implements RowSource {
     return { name, keyOf: (value) => AlgebraicType.intoMapKey(element.algebraicType, value) };
   }
 
-  /** Adds the accessor of an index: `find` for a unique one, `filter` for any other. */
+  /** Adds the accessor of an index: `filter`, and for a unique one also `find`. */
   #addIndex(definition: CachedTableDef["resolvedIndexes"][number]): void {
     const columns = definition.columns.map((name) => this.#column(name));
     const [first] = columns;
     if (!first || Object.hasOwn(this.facade, definition.name)) return;
-    let accessor: object;
-    if (definition.unique && columns.length === 1 && first.name === this.#primaryKey?.name) {
-      accessor = { find: (value: unknown) => this.#store.rows.get(first.keyOf(value)) ?? null };
-    } else {
-      const index = new SecondaryIndex(columns);
-      this.#indexes.push(index);
-      accessor = definition.unique
-        ? {
-            find: (value: unknown) =>
-              this.#lookup(index, asTuple(value, columns.length)).next().value ?? null,
-          }
-        : { filter: (bounds: unknown) => this.#filter(index, asTuple(bounds, columns.length)) };
-    }
+    // It is built when it is first looked at.
+    const index = new SecondaryIndex(columns);
+    this.#indexes.push(index);
+    const filter = (bounds: unknown) => this.#filter(index, asTuple(bounds, columns.length));
+    const isKey = columns.length === 1 && first.name === this.#primaryKey?.name;
+    const find = (value: unknown) =>
+      (isKey ? this.#store.rows.get(first.keyOf(value)) : filter(value).next().value) ?? null;
+    const accessor = definition.unique ? { find, filter } : { filter };
     Object.defineProperty(this.facade, definition.name, { value: accessor, enumerable: true });
-  }
-
-  *#lookup(index: SecondaryIndex, values: readonly unknown[]): Generator<Row, undefined> {
-    const keys = values.map((value, i) => index.columns[i]!.keyOf(value));
-    yield* index.lookup(keys, this.#store.rows.values()) ?? [];
   }
 
   /** Rows with these values in the first columns; the last one may be a range. */
   *#filter(index: SecondaryIndex, bounds: readonly unknown[]): Generator<Row, undefined> {
     const last = bounds.at(-1);
     if (bounds.length === index.columns.length && !isRange(last)) {
-      yield* this.#lookup(index, bounds);
+      const keys = bounds.map((bound, i) => index.columns[i]!.keyOf(bound));
+      yield* index.lookup(keys, this.#store.rows.values()) ?? [];
       return;
     }
     const tests = bounds.map((bound, i) => {

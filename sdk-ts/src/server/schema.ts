@@ -37,6 +37,7 @@ import { type FunctionOptions, type ModuleExport, type Named, Registry, register
 import { moduleHooks } from "./sys";
 import {
   type AnonymousViewCtx,
+  type HasViewResult,
   type KeyErrors,
   makeViewExport,
   type ViewCtx,
@@ -102,14 +103,14 @@ interface DefinesViews<Ctx> {
     ret: Ret,
     fn: F,
     ..._: KeyErrors<Ret>
-  ): ViewExport<F>;
+  ): ViewExport<F> & HasViewResult<Ret>;
   /** With parameters: the published package has none yet, so the order is that of procedures. */
   <Params extends ParamsObj, Ret extends ViewResult, F extends ViewFunction<Ctx, Params, Ret>>(
     opts: ViewOptions,
     params: Params,
     ret: Ret,
     fn: F,
-  ): ViewExport<F>;
+  ): ViewExport<F> & HasViewResult<Ret>;
 }
 
 /** The tables of a module, and the ways to define its functions. Must be the default export of the module. */

@@ -21,6 +21,11 @@ import { asExport, type FunctionOptions, type ModuleExport, type Registry } from
 /** A view, to be exported. */
 export type ViewExport<ViewFn> = ViewFn & ModuleExport;
 
+/** For the compiler only: the rows of a view, of which its function may know more than its callers. */
+export interface HasViewResult<Result> {
+  readonly viewResult?: Result;
+}
+
 /** The context of a view with one result for all callers. */
 export type AnonymousViewCtx<S extends AnySchema> = Readonly<{
   db: ReadonlyDbView<S>;

@@ -372,6 +372,7 @@ describe("large results", () => {
     await until("the update", () => updates === 1);
     clearInterval(timer);
     expect(connection.db.person.id.find(1)?.name).toBe("new");
+    expect([...connection.db.person.id.filter(1)]).toEqual([connection.db.person.id.find(1)]);
     expect(connection.db.person.count()).toBe(100_000n);
     expect(tasks).toBeGreaterThan(1);
     expect([...counts].every((count) => count === 0n || count === 100_000n)).toBe(true);
