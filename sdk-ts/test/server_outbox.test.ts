@@ -3,10 +3,13 @@
 import { readFile } from "node:fs/promises";
 import { expect, it } from "vitest";
 import { t } from "../src/core/type_builders";
+import type { RowObj } from "../src/core/type_inference";
 import { keccak256 } from "../src/server/keccak";
-import { signatureHash } from "../src/server/outbox";
+import { remoteReducer } from "../src/server/outbox";
 import { Datastore } from "./support/datastore";
 import { hex, Module } from "./support/host";
+
+const signatureHash = (params: RowObj) => remoteReducer("receive", params).signatureHash;
 
 const HEAD = `
 import { remoteReducer, schema, t, table } from "spacetimedb/server";

@@ -50,14 +50,11 @@ export const sendMany = spacetimedb.reducer(
 );
 
 /** Refuses, fails, or keeps what comes. */
-export const receive = spacetimedb.reducer(
-  { number: t.u64(), text: t.string() },
-  (ctx, { number, text }) => {
-    ctx.db.arrivals.insert({ id: 0n, sender: ctx.sender, number, text });
-    if (text === "refuse") throw new SenderError(`number ${number} is refused`);
-    if (text === "trap") throw new Error(`number ${number} is too much`);
-  },
-);
+export const receive = spacetimedb.reducer({ number: t.u64(), text: t.string() }, (ctx, { number, text }) => {
+  ctx.db.arrivals.insert({ id: 0n, sender: ctx.sender, number, text });
+  if (text === "refuse") throw new SenderError(`number ${number} is refused`);
+  if (text === "trap") throw new Error(`number ${number} is too much`);
+});
 
 export const parcelResult = spacetimedb.reducer(
   { onResult: parcels },

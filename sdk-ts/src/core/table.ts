@@ -65,12 +65,17 @@ export type ScheduledFunction = (ctx: any, args: any) => any;
 
 /** A reducer of another database, as rows of outbox tables call it: the result of `remoteReducer()`. */
 export interface RemoteReducer {
+  /** In the database, with its namespace. */
   readonly name: string;
+  /** By their names in the database. */
   readonly params: RowObj;
+  /** By which a receiver knows that a sender means its parameters. */
+  readonly signatureHash: Uint8Array;
 }
 
 /** What makes a table an outbox table: each row is a message to a reducer of the database that its target column names. */
 export interface OutboxOpts<Column extends string> {
+  /** What `remoteReducer()` gives. */
   reducer: RemoteReducer;
   /** The column with the identity of the database. */
   target: Column;

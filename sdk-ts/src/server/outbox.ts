@@ -10,6 +10,7 @@ import { RowBuilder } from "../core/type_builders";
 import type { RowObj } from "../core/type_inference";
 import { keccak256 } from "./keccak";
 
+/** What the hashed bytes of a signature begin with (spec 02 §8.7a). */
 const DOMAIN = Array.from("spacetimedb:idc:reducer-signature:v1\0", (letter) => letter.charCodeAt(0));
 
 /**
@@ -36,18 +37,14 @@ const DOMAIN = Array.from("spacetimedb:idc:reducer-signature:v1\0", (letter) => 
  * @param params Its parameters, under their names in the database.
  */
 export function remoteReducer(name: string, params: RowObj = {}): RemoteReducer {
-  return { name, params };
+  const hashed = [...DOMAIN, ...signatureOf(params)];
+  return { name, params, signatureHash: keccak256(new Uint8Array(hashed)) };
 }
 
 function signatureOf(params: RowObj): Uint8Array {
   // Types get their numbers in the order of their first use, as the signature has them.
   const types = new DefinitionBuilder();
   return encodeSignature(types.paramsType(new RowBuilder(params)), types.typespace);
-}
-
-/** By which a receiver knows that a sender means its parameters (spec 02 §8.7a). */
-export function signatureHash(params: RowObj): Uint8Array {
-  return keccak256(new Uint8Array([...DOMAIN, ...signatureOf(params)]));
 }
 
 /** The outbox of a table, without its callback, which is known later. */
@@ -77,6 +74,6 @@ export function outboxDefinition(
     targetColumn: position("its target", target),
     argColumns,
     onResultReducer: undefined,
-    signatureHash: signatureHash(reducer.params),
+    signatureHash: reducer.signatureHash,
   };
 }
