@@ -115,7 +115,7 @@ async fn results_are_stored_with_what_the_callback_of_a_javascript_module_does()
     let (mut options, post) = posted(directory.path());
     let engine = lightcone_host_js::engine(JsEngineOptions::default());
     options.engines.js = Some(engine.expect("the engine starts"));
-    let program = bundle("outbox-lightcone").into_bytes().into();
+    let program: Arc<[u8]> = bundle("outbox-lightcone").into_bytes().into();
     let create = move || DatabaseHandle::create(options, program, HostKind::Js);
     let created = tokio::task::spawn_blocking(create).await;
     let database = created.expect("no panic").expect("the module is valid");
