@@ -112,7 +112,7 @@ impl Command {
             Self::List(args) => commands::list::run(context, args).await,
             Self::Login(args) => commands::login::run(context, args).await,
             Self::Logout(args) => commands::login::logout(context, args).await,
-            Self::Generate(args) => commands::generate::run(context, *args),
+            Self::Generate(args) => commands::generate::run(context, *args).await,
             Self::Init(args) => commands::init::run(context, *args).await,
             Self::Dev(args) => commands::dev::run(context, *args).await,
             Self::Build(args) => crate::build::run(args),

@@ -55,8 +55,19 @@ pub struct Target {
     pub organization: Option<String>,
     /// Variables of the environment, as texts.
     pub env: BTreeMap<String, String>,
+    /// Whose reducers the module's outbox tables call.
+    pub dependencies: Vec<Dependency>,
     /// The bindings to generate; children do not inherit them.
     pub generate: Vec<GenerateEntry>,
+}
+
+/// Another database that a module sends messages to (07 §8.3).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dependency {
+    /// The module of the bindings, in Rust.
+    pub name: String,
+    /// The name or identity of the database.
+    pub database: String,
 }
 
 /// A database name with the server it lives on, if the project or the user says so: what commands that only look for a database
@@ -88,12 +99,12 @@ pub struct GenerateEntry {
 }
 
 const FILE: &str = "spacetime.json";
-/// Keys that say which module a target is: a child that sets one inherits none of them.
+/// Keys that say which module a target is: a child that sets one inherits none of them, and no dependencies.
 const MODULE_KEYS: [&str; 5] = ["module_path", "wasm_file", "js_file", "bin_path", "js_path"];
 const NOT_INHERITED: [&str; 3] = ["generate", "children", "dev"];
 /// Keys of a target, `children` and `dev` left out.
 const KNOWN: &str = "database server module_path wasm_file js_file bin_path js_path build_options num_replicas break_clients \
-                     anon_identity anonymous parent organization native_aot dotnet_version env generate";
+                     anon_identity anonymous parent organization native_aot dotnet_version env dependencies generate";
 const GENERATE_KEYS: &str = "language out_dir uproject_dir module_path wasm_file js_file bin_path js_path namespace \
                              unreal_module_name module_name module_prefix build_options dotnet_version include_private \
                              client_package";
@@ -213,7 +224,8 @@ impl Project {
     ) -> Result<()> {
         let sets_module = MODULE_KEYS.iter().any(|key| own.map.contains_key(*key));
         let mut settings = inherited.clone();
-        settings.retain(|key, _| !(sets_module && MODULE_KEYS.contains(&key.as_str())));
+        let is_of_module = |key: &str| MODULE_KEYS.contains(&key) || key == "dependencies";
+        settings.retain(|key, _| !(sets_module && is_of_module(key)));
         let is_root = own.at.is_empty();
         for (key, value) in &own.map {
             let is_known = has_word(KNOWN, key) || key == "children" || (is_root && key == "dev");
@@ -361,6 +373,33 @@ impl Settings<'_> {
         }
     }
 
+    fn dependencies(&self) -> Result<Vec<Dependency>> {
+        let mut found: Vec<Dependency> = Vec::new();
+        for entry in self.elements("dependencies")? {
+            const KEYS: &str = "name database";
+            if let Some(key) = entry.map.keys().find(|key| !has_word(KEYS, key)) {
+                return Err(entry.unknown_key(key, "a `dependencies` entry", KEYS));
+            }
+            let (Some(name), Some(database)) = (entry.text("name")?, entry.text("database")?)
+            else {
+                let message = "a `dependencies` entry needs the keys `name` and `database`";
+                return Err(self.project.bad(&entry.at, message));
+            };
+            // It becomes a directory.
+            let is_letter = |c: char| c.is_ascii_lowercase() || c == '_';
+            let is_word = name.chars().all(|c| is_letter(c) || c.is_ascii_digit());
+            if !is_word || !name.starts_with(is_letter) {
+                return Err(entry.wrong_type("name", "a name of a Rust module"));
+            }
+            if found.iter().any(|other| other.name == name) {
+                let message = format!("there are two dependencies with the name `{name}`");
+                return Err(self.project.bad(&entry.at, message));
+            }
+            found.push(Dependency { name, database });
+        }
+        Ok(found)
+    }
+
     fn generate_entries(&self) -> Result<Vec<GenerateEntry>> {
         let mut parsed = Vec::new();
         for entry in self.elements("generate")? {
@@ -415,6 +454,7 @@ impl Settings<'_> {
             parent: text("parent")?,
             organization: text("organization")?,
             env: self.variables()?,
+            dependencies: self.dependencies()?,
             generate: Vec::new(),
         })
     }

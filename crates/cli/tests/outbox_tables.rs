@@ -309,6 +309,59 @@ fn servers_that_are_killed_lose_no_message_and_repeat_none() {
 }
 
 /// The bindings that the module itself is written with are those that are generated of it.
+/// That a file holds the bindings of the module.
+fn assert_bindings(home: &Home, path: &str) {
+    let got = std::fs::read_to_string(home.path(path)).expect("the file");
+    let want = include_str!("../../../modules/latest-rs/src/outbox/bindings.rs");
+    for (number, (got, want)) in got.lines().zip(want.lines()).enumerate() {
+        assert_eq!(got, want, "line {}", number + 1);
+    }
+    assert_eq!(got.len(), want.len());
+}
+
+#[test]
+fn dependencies_of_a_project_are_bindings_of_databases() {
+    let world = World::start();
+    world.publish("beta");
+    let home = &world.home;
+    let configure = |dependencies: &str| {
+        let url = &world.url;
+        let text = format!(
+            "{{ database: 'alpha', server: '{url}', 'module-path': 'm', dependencies: {dependencies} }}"
+        );
+        home.write("spacetime.json", &text);
+    };
+    home.write("m/Cargo.toml", "");
+    configure("[{ name: 'other', database: 'beta' }]");
+    home.run(&["generate"]).ok();
+    assert_bindings(home, "m/src/remote_bindings/other/mod.rs");
+    // Before the module is built, which is none.
+    std::fs::remove_dir_all(home.path("m/src")).expect("removed");
+    assert_ne!(home.run(&["publish"]).status, 0);
+    assert_bindings(home, "m/src/remote_bindings/other/mod.rs");
+
+    let refused = |dependencies: &str, part: &str| {
+        configure(dependencies);
+        let outcome = home.run(&["generate"]);
+        assert_eq!(outcome.status, 1, "{outcome:#?}");
+        assert!(outcome.stderr.contains(part), "{outcome:#?}");
+    };
+    refused(
+        "[{ name: 'other' }]",
+        "needs the keys `name` and `database`",
+    );
+    refused(
+        "[{ name: '../up', database: 'beta' }]",
+        "`dependencies[0].name` must be a name of a Rust module",
+    );
+    let twice = "[{ name: 'a', database: 'beta' }, { name: 'a', database: 'beta' }]";
+    refused(twice, "two dependencies with the name `a`");
+    refused("[{ name: 'gone', database: 'gone' }]", "gone");
+    home.write("m/package.json", "{}");
+    std::fs::remove_file(home.path("m/Cargo.toml")).expect("removed");
+    refused("[{ name: 'a', database: 'beta' }]", "are for Rust modules");
+}
+
 #[test]
 fn bindings_for_modules_are_generated() {
     let home = Home::new();
@@ -323,12 +376,7 @@ fn bindings_for_modules_are_generated() {
         "-b",
     ];
     home.run(&[&made[..], &[&module("outbox")]].concat()).ok();
-    let got = std::fs::read_to_string(home.path("out/mod.rs")).expect("the file");
-    let want = include_str!("../../../modules/latest-rs/src/outbox/bindings.rs");
-    for (number, (got, want)) in got.lines().zip(want.lines()).enumerate() {
-        assert_eq!(got, want, "line {}", number + 1);
-    }
-    assert_eq!(got.len(), want.len());
+    assert_bindings(&home, "out/mod.rs");
     let other = home.run(&[
         "generate",
         "--lang",

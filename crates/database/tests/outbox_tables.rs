@@ -1,5 +1,5 @@
 //! Outbox tables of a database whose messages the test carries itself: answers that are late, lost, or say something else, and what a
-//! receiver says of each number.
+//! receiver says of each number. `modules/outbox-rs` and `modules/outbox-ts` are the same but for `withdraw`.
 
 mod common;
 
@@ -11,11 +11,12 @@ use std::time::Duration;
 
 use common::publishing::{log_of, stop};
 use common::tables::sql;
-use common::{caller, create, options, OWNER};
+use common::{bundle, caller, create, options, OWNER};
 use lightcone_database::{
-    CallArgs, Carried, Carrier, DatabaseHandle, DatabaseOptions, Message, MessageAnswer,
+    CallArgs, Carried, Carrier, DatabaseHandle, DatabaseOptions, HostKind, Message, MessageAnswer,
     MessageResult, ResultStatus,
 };
+use lightcone_host_js::JsEngineOptions;
 use lightcone_types::{Encode, Hash, Identity};
 use serde_json::json;
 use tokio::sync::oneshot;
@@ -105,7 +106,23 @@ async fn until_rows(database: &DatabaseHandle, text: &str, expected: &str) {
 async fn results_are_stored_with_what_the_callback_does() {
     let directory = tempfile::tempdir().expect("a directory");
     let (options, post) = posted(directory.path());
-    let database = create(options, "outbox").await;
+    results_are_stored(create(options, "outbox").await, post).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn results_are_stored_with_what_the_callback_of_a_javascript_module_does() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (mut options, post) = posted(directory.path());
+    let engine = lightcone_host_js::engine(JsEngineOptions::default());
+    options.engines.js = Some(engine.expect("the engine starts"));
+    let program: Arc<[u8]> = bundle("outbox-lightcone").into_bytes().into();
+    let create = move || DatabaseHandle::create(options, program, HostKind::Js);
+    let created = tokio::task::spawn_blocking(create).await;
+    let database = created.expect("no panic").expect("the module is valid");
+    results_are_stored(database, post).await;
+}
+
+async fn results_are_stored(database: DatabaseHandle, post: Post) {
     for number in 1..=2 {
         send(&database, number).await;
     }

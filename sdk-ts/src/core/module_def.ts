@@ -98,6 +98,14 @@ export type EnvVarType =
   | { tag: "StringLiteral"; value: string }
   | { tag: "Union"; value: string[] };
 export type RawEnvironmentDeclarationV10 = { name: string; ty: EnvVarType; optional: boolean };
+export type RawOutboxDefV10 = {
+  tableName: string;
+  remoteReducer: string;
+  targetColumn: number;
+  argColumns: number[];
+  onResultReducer: string | undefined;
+  signatureHash: Uint8Array;
+};
 export type RawSubmoduleV10 = { namespace: string; module: RawModuleDefV10 };
 
 /** All sections of a definition. */
@@ -119,6 +127,8 @@ export type RawModuleDefV10 = {
   submodules: RawSubmoduleV10[];
   /** Not sent if it is not there, so that hosts before 2.11 understand the definition. */
   environment?: RawEnvironmentDeclarationV10[];
+  /** The same, for hosts before 2.12. */
+  outboxes?: RawOutboxDefV10[];
 };
 
 /** How names of a module become names in the database. */
@@ -308,7 +318,24 @@ class DefinitionWriter {
     this.out.writeBool(optional);
   };
 
-  /** All fifteen sections, also empty ones, and the environment if it is declared. */
+  outbox = (def: RawOutboxDefV10): void => {
+    this.string(def.tableName);
+    this.string(def.remoteReducer);
+    this.out.writeU16(def.targetColumn);
+    this.columns(def.argColumns);
+    this.option(def.onResultReducer, this.string);
+    this.out.writeBytes(def.signatureHash);
+  };
+
+  /** What the hash of a reducer's signature is of, behind its first words (spec 02 §8.7a). */
+  signature(params: ProductTypeType, typespace: TypespaceType): void {
+    this.type({ tag: "Product", value: params });
+    this.type({ tag: "Product", value: { elements: [] } });
+    this.type({ tag: "String" });
+    this.list(typespace.types, this.type);
+  }
+
+  /** All fifteen sections, also empty ones, and the environment and outboxes if there are any. */
   module(def: RawModuleDefV10): void {
     const sections: [tag: number, write: () => void][] = [
       [0, () => this.list(def.typespace.types, this.type)],
@@ -348,8 +375,9 @@ class DefinitionWriter {
           }),
       ],
     ];
-    const { environment } = def;
+    const { environment, outboxes } = def;
     if (environment) sections.push([15, () => this.list(environment, this.environment)]);
+    if (outboxes) sections.push([16, () => this.list(outboxes, this.outbox)]);
     this.out.writeU32(sections.length);
     for (const [tag, write] of sections) {
       this.out.writeU8(tag);
@@ -363,5 +391,12 @@ export function encodeModuleDef(def: RawModuleDefV10): Uint8Array {
   const writer = new DefinitionWriter();
   writer.out.writeU8(VERSION_10);
   writer.module(def);
+  return writer.out.getBuffer();
+}
+
+/** The bytes of a reducer's parameters, its results, and the typespace of its own that the parameters refer to. */
+export function encodeSignature(params: ProductTypeType, typespace: TypespaceType): Uint8Array {
+  const writer = new DefinitionWriter();
+  writer.signature(params, typespace);
   return writer.out.getBuffer();
 }

@@ -63,12 +63,38 @@ export interface ConstraintOpts<Column extends string> {
 /** A reducer or procedure that runs when a row of a table is due. */
 export type ScheduledFunction = (ctx: any, args: any) => any;
 
+/** A reducer of another database, as rows of outbox tables call it: the result of `remoteReducer()`. */
+export interface RemoteReducer {
+  /** In the database, with its namespace. */
+  readonly name: string;
+  /** By their names in the database. */
+  readonly params: RowObj;
+  /** By which a receiver knows that a sender means its parameters. */
+  readonly signatureHash: Uint8Array;
+}
+
+/** What makes a table an outbox table: each row is a message to a reducer of the database that its target column names. */
+export interface OutboxOpts<Column extends string> {
+  /** What `remoteReducer()` gives. */
+  reducer: RemoteReducer;
+  /** The column with the identity of the database. */
+  target: Column;
+  /** The columns of parameters that are not called like them. A column may also have a parameter's name in camel case. */
+  params?: { readonly [param: string]: Column };
+}
+
 /** Options of a table. */
 export interface TableOpts<Columns extends RowObj> {
   /** Whether clients may read the table; they may not, unless told otherwise. */
   public?: boolean;
   /** Rows of an event table are sent to subscribers, and not stored. */
   event?: boolean;
+  /**
+   * Rows are messages to another database (docs/design/outbox-tables.md). Such a table has a primary key of type u64.
+   *
+   * The package `spacetimedb` had no outbox tables when this was written: `outbox` and its members are a guess.
+   */
+  outbox?: OutboxOpts<keyof Columns & string>;
   /** The name of the table in the database, if it is not its key in the schema. */
   name?: string;
   /** Of a view in generated bindings: it has parameters, so queries on it are made by `viewCall`. */

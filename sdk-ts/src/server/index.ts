@@ -3,7 +3,7 @@ export { toCamelCase } from "../core/names";
 export * from "../core/query";
 export { type Bound, Range } from "../core/range";
 export { ScheduleAt } from "../core/schedule_at";
-export { type TableSchemaAsTableDef, table } from "../core/table";
+export { type OutboxOpts, type RemoteReducer, type TableSchemaAsTableDef, table } from "../core/table";
 export type {
   AlgebraicTypeType,
   Infer,
@@ -37,6 +37,7 @@ export {
 } from "./http";
 export { type HandlerContext, type HttpHandlerExport, Router } from "./http_handlers";
 export type { MigrationCtx, MigrationFn, OldTables } from "./migration";
+export { remoteReducer } from "./outbox";
 export type { ProcedureCtx, ProcedureExport, TransactionCtx } from "./procedures";
 export type { Random } from "./random";
 export type { ReducerExport } from "./reducers";

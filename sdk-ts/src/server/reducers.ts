@@ -3,6 +3,7 @@ import { deserializerOf } from "../core/codec";
 import type { Lifecycle } from "../core/module_def";
 import type { AnySchema } from "../core/schema";
 import type { TableOfArgument } from "../core/table";
+import type { RowBuilder } from "../core/type_builders";
 import type { RowObj } from "../core/type_inference";
 import type { AnyFunction } from "../core/untyped";
 import type { AnyRowBuilder } from "../core/untyped_builders";
@@ -18,6 +19,11 @@ export interface ReducerExport<S extends AnySchema, Params extends ParamsObj>
 export interface ReducerOptions<Params extends ParamsObj = ParamsObj> extends FunctionOptions {
   /** The table whose rows, when due, call this reducer. */
   onSchedule?: TableOfArgument<Params>;
+  /**
+   * The outbox table of whose messages' results this reducer hears. Its parameters are a row of the table, and
+   * `t.result(t.unit(), t.string())`. The name is a guess, as `remoteReducer` says.
+   */
+  onResult?: TableOfArgument<{ row: Extract<Params[keyof Params], RowBuilder<any>> }>;
 }
 
 const UNIT: AlgebraicType = { tag: "Product", value: { elements: [] } };
@@ -55,6 +61,7 @@ export function registerReducer(
   if (opts?.name !== undefined) registry.addExplicitName("Function", exportName, opts.name);
   if (lifecycle) moduleDef.lifeCycleReducers.push({ lifecycleSpec: lifecycle, functionName: exportName });
   if (opts?.onSchedule) registry.schedule(opts.onSchedule, exported);
+  if (opts?.onResult) registry.onResult(opts.onResult, exportName);
   const product = AlgebraicType.Product(type);
   registry.reducers.push({ fn, params: product, decode: deserializerOf(product, registry.typespace) });
 }

@@ -1,13 +1,15 @@
-import { LightconeError } from "../core/errors";
-import type { MethodOrAny, RawModuleDefV10 } from "../core/module_def";
+import { badValue, LightconeError } from "../core/errors";
+import type { MethodOrAny, RawModuleDefV10, RawTableDefV10 } from "../core/module_def";
 import { toPascalCase } from "../core/names";
 import { type AnySchema, DefinitionBuilder } from "../core/schema";
 import type { AnyTableSchema } from "../core/table";
+import type { TableParts } from "../core/table_definition";
 import { RowBuilder } from "../core/type_builders";
 import type { RowObj } from "../core/type_inference";
 import type { AlgebraicTypeType, ProductTypeType } from "../core/type_tree";
 import { type AnyDeserializer, type AnyFunction, type AnySerializer, known } from "../core/untyped";
 import type { AnyRowBuilder } from "../core/untyped_builders";
+import { outboxDefinition } from "./outbox";
 
 /** The method by which an export adds itself to the definition of its module. */
 export const registerExport: unique symbol = Symbol("registerExport");
@@ -96,6 +98,30 @@ export class Registry extends DefinitionBuilder {
     if (table.schedule) {
       const { scheduleAtCol, reducer } = table.schedule;
       this.#schedules.push({ table, tableName: accessorName, scheduleAtCol, target: reducer });
+    }
+  }
+
+  override tableDefinition(parts: TableParts, accName: string): RawTableDefV10 {
+    const def = super.tableDefinition(parts, accName);
+    const { outbox } = parts.opts;
+    if (outbox !== undefined) {
+      this.moduleDef.outboxes ??= [];
+      this.moduleDef.outboxes.push(outboxDefinition(parts, outbox, def.sourceName));
+    }
+    return def;
+  }
+
+  /** Lets a reducer hear of the results of a table's messages. */
+  onResult(table: AnyTableSchema, reducer: string): void {
+    const names = this.#tableNames.get(table) ?? [];
+    const outboxes = this.moduleDef.outboxes?.filter(({ tableName }) => names.includes(tableName)) ?? [];
+    if (outboxes.length === 0) {
+      throw badValue(`the table of \`onResult\` of \`${reducer}\` is no outbox table of this module`);
+    }
+    for (const outbox of outboxes) {
+      const { tableName, onResultReducer: other } = outbox;
+      if (other !== undefined) throw badValue(`${other} and ${reducer} both have \`onResult: ${tableName}\``);
+      outbox.onResultReducer = reducer;
     }
   }
 

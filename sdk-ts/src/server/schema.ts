@@ -268,8 +268,8 @@ Object.defineProperty(Schema.prototype, moduleHooks, {
 
 function isOptions(value: unknown): value is ReducerOptions {
   if (typeof value !== "object" || value === null) return false;
-  const { name, onSchedule } = value as { name?: unknown; onSchedule?: unknown };
-  return typeof name === "string" || onSchedule !== undefined;
+  const { name, onSchedule, onResult } = value as Record<"name" | "onSchedule" | "onResult", unknown>;
+  return typeof name === "string" || onSchedule !== undefined || onResult !== undefined;
 }
 
 /** Tells the ways apart in which a reducer can be defined: `(fn)`, `(params, fn)`, `(opts, fn)`, `(opts, params, fn)`. */

@@ -8,11 +8,13 @@ use std::path::Path;
 
 use lightcone_codegen as codegen;
 
-use super::Context;
+use super::{Auth, Context};
+use crate::build::{default_module_path, language, Language};
 use crate::error::Result;
 use crate::output::{remark, result};
 use crate::paths::nearest;
-use crate::project::Project;
+use crate::project::{Database, Dependency, Project};
+use crate::schema::Schema;
 use job::unsupported_language;
 
 pub use job::{BindingsFor, Job, Lang, Source};
@@ -21,10 +23,16 @@ pub use jobs::{detect_language, jobs_of_target, Args};
 /// The namespace of C# bindings if no option says another.
 const DEFAULT_NAMESPACE: &str = "SpacetimeDB.Types";
 
-pub fn run(_context: &mut Context, args: Args) -> Result<()> {
+pub async fn run(context: &mut Context, args: Args) -> Result<()> {
     let project = Project::find_unless(args.no_config, Path::new("."), args.env.as_deref())?;
     if let Some(project) = &project {
         project.announce();
+    }
+    // Before the jobs, which build modules that use these.
+    for target in jobs::with_dependencies(&args, project.as_ref())? {
+        let module = target.module_path.unwrap_or_else(default_module_path);
+        let server = target.server.as_deref();
+        write_dependencies(context, server, &module, &target.dependencies).await?;
     }
     for job in jobs::jobs(&args, project.as_ref())? {
         write_bindings(&job, &job.source.definition()?)?;
@@ -37,6 +45,42 @@ pub fn run(_context: &mut Context, args: Args) -> Result<()> {
 pub fn run_for_built(job: &Job, built: &crate::build::Built) -> Result<()> {
     let def = crate::definition::of_program(&built.path, built.host_type)?;
     write_bindings(job, &def)
+}
+
+/// Writes bindings of the databases that a module sends messages to, beside its sources (07 §8.3).
+///
+/// Asks `server` for the modules that the databases run now, and writes `src/remote_bindings/<name>/mod.rs` below `module`.
+pub async fn write_dependencies(
+    context: &mut Context,
+    server: Option<&str>,
+    module: &Path,
+    dependencies: &[Dependency],
+) -> Result<()> {
+    if !dependencies.is_empty() && language(module) != Some(Language::Rust) {
+        bail!("LC0607", "`dependencies` are for Rust modules, which {} is not. A TypeScript module names reducers of other databases with `remoteReducer`.", module.display());
+    }
+    for Dependency { name, database } in dependencies {
+        let of = Database {
+            name: database.clone(),
+            server: server.map(str::to_owned),
+            ..Database::default()
+        };
+        remark!("Generating bindings of the database '{database}' as `{name}`");
+        let (client, identity) = context.reach(&of, Auth::Anonymous).await?;
+        let schema = Schema::fetch(&client, &identity).await?;
+        let job = Job {
+            lang: Lang::Rust,
+            bindings: BindingsFor::Module,
+            source: Source::Definition(database.into()),
+            out_dir: module.join("src/remote_bindings").join(name),
+            include_private: false,
+            client_package: None,
+            namespace: None,
+            yes: true,
+        };
+        write_bindings(&job, &crate::definition::parse(&schema.json, database)?)?;
+    }
+    Ok(())
 }
 
 fn write_bindings(job: &Job, def: &lightcone_schema::ModuleDef) -> Result<()> {

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use clap::ArgAction;
 
+use super::generate::write_dependencies;
 use super::Context;
 use crate::build::{self, Built};
 use crate::env_file;
@@ -170,7 +171,12 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
             Error::coded("LC0607", message).said_at(Some(&file.display().to_string()))
         })?;
         check_values(context, &args, &project, &target)?;
+        let dependencies = target.dependencies.clone();
         let plan = plan(&args, target)?;
+        if let (Source::Project(module), false) = (&plan.source, args.env_only) {
+            let server = plan.server.as_deref();
+            write_dependencies(context, server, module, &dependencies).await?;
+        }
         let module = match &plan.source {
             Source::Project(path) => format!("module {}", path.display()),
             _ => "precompiled module".to_owned(),

@@ -89,10 +89,7 @@ pub fn jobs(args: &Args, project: Option<&Project>) -> Result<Vec<Job>> {
     let Some(project) = project else {
         return Ok(vec![job(args, Path::new("."), None, None)?]);
     };
-    let mut targets = project.targets()?;
-    if let Some(pattern) = &args.database {
-        targets = matching(pattern, &targets)?;
-    }
+    let targets = targets(args, project)?;
     let mut entries: Vec<(&Target, &GenerateEntry)> = Vec::new();
     for target in &targets {
         for entry in &target.generate {
@@ -104,7 +101,14 @@ pub fn jobs(args: &Args, project: Option<&Project>) -> Result<Vec<Job>> {
             }
         }
     }
+    let has_dependencies = || targets.iter().any(|target| !target.dependencies.is_empty());
     if entries.is_empty() {
+        if args.lang.is_none()
+            && detect_language(&project.directory).is_none()
+            && has_dependencies()
+        {
+            return Ok(Vec::new());
+        }
         let of = targets.first().map(|target| (project, target));
         return Ok(vec![job(args, &project.directory, of, None)?]);
     }
@@ -126,6 +130,26 @@ pub fn jobs(args: &Args, project: Option<&Project>) -> Result<Vec<Job>> {
     let jobs = entries.into_iter();
     jobs.map(|(target, entry)| job(args, here, Some((project, target)), Some(entry)))
         .collect()
+}
+
+fn targets(args: &Args, project: &Project) -> Result<Vec<Target>> {
+    let targets = project.targets()?;
+    match &args.database {
+        Some(pattern) => matching(pattern, &targets),
+        None => Ok(targets),
+    }
+}
+
+/// The targets whose modules get bindings of other databases: none if the command line names a module.
+pub fn with_dependencies(args: &Args, project: Option<&Project>) -> Result<Vec<Target>> {
+    let Some(project) = project.filter(|_| args.source().is_none()) else {
+        return Ok(Vec::new());
+    };
+    let mut targets = targets(args, project)?;
+    // A module that is built already has used its bindings.
+    targets.retain(|target| target.bin_path.is_none() && target.js_path.is_none());
+    targets.retain(|target| !target.dependencies.is_empty());
+    Ok(targets)
 }
 
 /// The same jobs for `spacetime dev`, which has built the target's module itself.
