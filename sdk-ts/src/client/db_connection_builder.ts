@@ -197,13 +197,9 @@ export class DbConnectionBuilder<DbConnection extends AnyConnection> {
   build(): DbConnection {
     const uri = this.#uri;
     const nameOrAddress = this.#nameOrAddress;
-    if (!uri)
-      throw new ClientError("LC0847", "call withUri before build: the address of the server is missing");
+    if (!uri) throw new ClientError("LC0847", "call withUri before build");
     if (!nameOrAddress) {
-      throw new ClientError(
-        "LC0847",
-        "call withDatabaseName before build: the name of the database is missing",
-      );
+      throw new ClientError("LC0847", "call withDatabaseName before build");
     }
     const handlesLoss = this.#emitter.has("disconnect");
     return this.#construct({

@@ -17,7 +17,7 @@ import { PREFERRED_WS_PROTOCOLS, type WebSocketFactory } from "./socket";
 import type { ServerMessage } from "./wire";
 
 const NOT_GREETED =
-  "the server ended the connection before it answered; the module's client_connected may have refused it";
+  "the server ended the connection before it answered; client_connected may have refused it";
 
 const CONNECT_TIMEOUT_MS = 30_000;
 /** A server that asks to wait is heeded up to this time. */

@@ -65,10 +65,7 @@ async function findWebSocket(): Promise<WebSocketConstructor> {
       // Not installed; the next one may be.
     }
   }
-  throw new ClientError(
-    "LC0845",
-    "this platform has no WebSocket; use Node 22 or newer, or install the package `ws` or `undici`",
-  );
+  throw new ClientError("LC0845", "there is no WebSocket: use Node 22 or newer, or install `ws`");
 }
 
 /** `base` with a path below it; a prefix in `base` stays. */

@@ -33,7 +33,10 @@ impl spacetimedb::SpacetimeType for Identity {
 }
 
 impl spacetimedb::Serialize for Identity {
-    fn serialize<S: spacetimedb::sats::ser::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+    fn serialize<S>(&self, to: S) -> Result<S::Ok, S::Error>
+    where
+        S: spacetimedb::sats::ser::Serializer,
+    {
         spacetimedb::Serialize::serialize(&self.0, to)
     }
 }
