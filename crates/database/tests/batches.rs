@@ -16,7 +16,7 @@ use lightcone_wire::{
 fn batch<'a>(request_id: u32, sets: &[(u32, &[&'a str])]) -> ClientMessage<'a> {
     let sets = sets.iter().map(|(query_set_id, texts)| SubscribeSet {
         query_set_id: *query_set_id,
-        query_strings: texts.iter().copied().collect(),
+        query_strings: Vec::from(*texts),
     });
     ClientMessage::SubscribeBatch {
         request_id,

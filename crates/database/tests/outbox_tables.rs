@@ -24,9 +24,11 @@ use tokio::sync::oneshot;
 const TARGET: Identity = Identity::from_le_bytes([5; 32]);
 const SENDER: Identity = Identity::from_le_bytes([6; 32]);
 
-/// Messages on their way, each with the place for its answer.
+/// A message on its way, with the place for its answer.
+type Sent = (Message, oneshot::Sender<Carried>);
+
 #[derive(Clone, Debug, Default)]
-struct Post(Arc<Mutex<VecDeque<(Message, oneshot::Sender<Carried>)>>>);
+struct Post(Arc<Mutex<VecDeque<Sent>>>);
 
 impl Carrier for Post {
     fn carry(&self, message: Message) -> Pin<Box<dyn Future<Output = Carried> + Send>> {
@@ -37,7 +39,7 @@ impl Carrier for Post {
 }
 
 impl Post {
-    async fn next(&self) -> (Message, oneshot::Sender<Carried>) {
+    async fn next(&self) -> Sent {
         for _ in 0..2000 {
             if let Some(next) = self.0.lock().expect("whole").pop_front() {
                 return next;

@@ -24,12 +24,15 @@ pub(crate) type ViewFunction = TypedFunc<(u32, u64, u64, u64, u64, u32, u32), i3
 /// id, args, sink for the rows.
 pub(crate) type AnonymousViewFunction = TypedFunc<(u32, u32, u32), i32>;
 
+/// id, sender, source of the payload of its token, timestamp, and as before.
+type SentHandlerFunction = TypedFunc<(u32, u64, u64, u64, u64, u32, i64, u32, u32, u32, u32), i32>;
+
 /// The function for HTTP handlers, by the type of its export.
 enum HandlerFunction {
     /// id, timestamp, request, its body, sink for the response, sink for its body.
     Plain(TypedFunc<(u32, i64, u32, u32, u32, u32), i32>),
     /// Since 2.14 with the sender and a source of the payload of its token behind the id.
-    WithSender(TypedFunc<(u32, u64, u64, u64, u64, u32, i64, u32, u32, u32, u32), i32>),
+    WithSender(SentHandlerFunction),
 }
 
 impl HandlerFunction {

@@ -23,11 +23,14 @@ pub(crate) struct Names<'c> {
     pub caller: &'c Caller,
 }
 
+/// Two columns that are equal.
+type On = (ColumnAt, ColumnAt, Scalar);
+
 /// A checked block. Its relations are those that the scope has got.
 pub(crate) struct Block {
     pub condition: Condition,
     /// The columns of each `ON` of an inner join.
-    pub joins: Vec<(ColumnAt, ColumnAt, Scalar)>,
+    pub joins: Vec<On>,
     /// Those of its only relation.
     pub arguments: ViewArguments,
 }
@@ -138,7 +141,7 @@ impl Names<'_> {
         select: &Select,
         scope: &mut Scope,
         outer: &mut Vec<OuterJoin>,
-    ) -> Result<(Vec<(ColumnAt, ColumnAt, Scalar)>, ViewArguments)> {
+    ) -> Result<(Vec<On>, ViewArguments)> {
         let mut joins = Vec::new();
         let (table, arguments) = self.find_relation(&select.from, select, scope)?;
         scope.add(&select.from.alias, table)?;

@@ -19,7 +19,7 @@ enum Step {
     /// Rows of the module are missing.
     Needs(Catalogue, String, Vec<Reading>),
     /// The writer answers it, which sees what the block has changed.
-    InBlock(Statement, usize),
+    InBlock(Arc<Statement>, usize),
 }
 
 impl Session {
@@ -58,7 +58,7 @@ impl Session {
                 Step::Done(tables.answer(&read, &[], &flag))
             } else if in_block {
                 let statement = Statement::new(tables, read);
-                Step::InBlock(statement.map_err(Unread::Failed)?, text.len())
+                Step::InBlock(Arc::new(statement.map_err(Unread::Failed)?), text.len())
             } else {
                 Step::Needs(tables, text, read.readings)
             })
@@ -69,7 +69,7 @@ impl Session {
             Step::Done(answer) => answer,
             Step::InBlock(statement, bytes) => {
                 let columns = statement.columns().unwrap_or_default();
-                let write = Write::program(Arc::new(statement), bytes);
+                let write = Write::program(statement, bytes);
                 let written = self.run_write(&database, write, bytes).await?;
                 Ok(SmallTable {
                     columns,
