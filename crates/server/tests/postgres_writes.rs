@@ -286,6 +286,42 @@ async fn a_block_comes_in_one_message() {
     server.stop().await;
 }
 
+/// What stands behind or before a semicolon is neither lost nor kept too early.
+#[tokio::test(flavor = "multi_thread")]
+async fn semicolons_end_no_block() {
+    let (_server, address, user) = bank().await;
+    let client = connect(address, "bank", &user.token).await.expect("let in");
+    let rows = |client: &Client| {
+        let rows = client.query("SELECT id FROM spare", &[]);
+        async move { rows.await.expect("rows").len() }
+    };
+    client.batch_execute("BEGIN").await.expect("begun");
+    let early = client.batch_execute("; INSERT INTO spare VALUES (1, 'x')");
+    let _ = early.await;
+    client.batch_execute("ROLLBACK").await.expect("ended");
+    assert_eq!(rows(&client).await, 0);
+
+    let both = "COMMIT; INSERT INTO spare VALUES (1, 'x')";
+    client.batch_execute("BEGIN").await.expect("begun");
+    client.batch_execute(both).await.expect("both");
+    assert_eq!(rows(&client).await, 1);
+    let prepared = client.prepare(both).await.expect_err("two statements");
+    assert_eq!(code(&prepared), "42601");
+
+    client
+        .batch_execute("BEGIN READ ONLY")
+        .await
+        .expect("begun");
+    let written = client.batch_execute("DELETE FROM spare").await;
+    assert_eq!(code(&written.expect_err("refused")), "25006");
+    client.batch_execute("ROLLBACK").await.expect("ended");
+    client.batch_execute("BEGIN").await.expect("begun");
+    let chained = client.batch_execute("COMMIT AND CHAIN").await;
+    assert_eq!(code(&chained.expect_err("refused")), "0A000");
+    client.batch_execute("ROLLBACK").await.expect("ended");
+    assert_eq!(rows(&client).await, 1);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn blocks_have_bounds_and_rights() {
     let (server, address, user) = bank().await;
