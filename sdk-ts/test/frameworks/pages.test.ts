@@ -50,7 +50,13 @@ async function greet(token = "secret"): Promise<void> {
 /** Answers subscriptions: people, and no marks. */
 async function answer(people: Uint8Array[]): Promise<void> {
   for (const request of server.socket.take()) {
-    if (request.tag === "Subscribe") {
+    if (request.tag === "SubscribeBatch") {
+      const results = request.sets.map(({ querySetId, queries }) => {
+        const isMarks = queries[0]!.includes("mark");
+        return { querySetId, table: isMarks ? "mark" : "person", rows: isMarks ? [] : people };
+      });
+      server.socket.deliver(serverMessage.subscribeBatchApplied(request.requestId, results));
+    } else if (request.tag === "Subscribe") {
       const isMarks = request.queries[0]!.includes("mark");
       const { requestId, querySetId } = request;
       const rows = isMarks ? [] : people;
