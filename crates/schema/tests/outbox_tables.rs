@@ -89,7 +89,7 @@ fn what_is_refused() {
     let text = only(build(|b, _| b.tables[0].is_event = true));
     assert!(text.contains("event table"), "{text}");
     let text = only(build(|b, _| b.tables[0].primary_key.clear()));
-    assert!(text.contains("primary key of type u64"), "{text}");
+    assert!(text.contains("of type u64 as its primary key"), "{text}");
     for (target, part) in [
         (9, "no column for its target"),
         (0, "in its primary key"),
