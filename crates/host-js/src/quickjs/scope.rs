@@ -17,7 +17,7 @@ use super::value::{
 };
 
 /// Most arguments of a hook.
-const ARGUMENTS_MAX: usize = 5;
+const ARGUMENTS_MAX: usize = 6;
 
 /// An isolate in which a call runs.
 ///
