@@ -286,15 +286,16 @@ async fn a_block_comes_in_one_message() {
     server.stop().await;
 }
 
+async fn rows(client: &Client) -> usize {
+    let rows = client.query("SELECT id FROM spare", &[]).await;
+    rows.expect("rows").len()
+}
+
 /// What stands behind or before a semicolon is neither lost nor kept too early.
 #[tokio::test(flavor = "multi_thread")]
 async fn semicolons_end_no_block() {
     let (_server, address, user) = bank().await;
     let client = connect(address, "bank", &user.token).await.expect("let in");
-    let rows = |client: &Client| {
-        let rows = client.query("SELECT id FROM spare", &[]);
-        async move { rows.await.expect("rows").len() }
-    };
     client.batch_execute("BEGIN").await.expect("begun");
     let early = client.batch_execute("; INSERT INTO spare VALUES (1, 'x')");
     let _ = early.await;
