@@ -88,7 +88,7 @@ impl Writer {
         };
         let row = self.datastore.outbox_row(stream.table, head.id);
         let Some(row) = row.map(<[u8]>::to_vec) else {
-            // Its target was changed before it went: the message could not be found by it.
+            // A row takes its message along when it goes. One without a row would hold up its stream for ever.
             return self.drop_head(&stream, &head, now);
         };
         let schema = self.datastore.schema(stream.table);
