@@ -210,7 +210,7 @@ test("a connection that only the client has lost: the server ends it before it t
   lost.onclose!({} as CloseEvent);
   await until("restored", () => connection.isActive);
   expect(sockets).toHaveLength(3);
-  await until("the lost one is closed", () => lost.readyState === WebSocket.CLOSED);
+  await until("the lost one is closed", () => lost.readyState === lost.CLOSED);
   expect(codes.sort()).toEqual([1006, 4000]);
   expect(attempts).toEqual([1, 1]);
   connection.disconnect();
