@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 use lightcone_engine::DatastoreSnapshot;
 use lightcone_log::{Log, LogOffset, LogWriter};
 use lightcone_snapshot::SnapshotError;
-use tokio::sync::OwnedSemaphorePermit;
 
 use crate::courier::Ready;
 use crate::error::NotDurable;
 use crate::inbox::Input;
 use crate::outbox::Waiting;
 use crate::shared::Shared;
+use crate::status::SnapshotTurn;
 
 /// A snapshot for which the disk has no room is tried again after this share of the log that makes one due.
 const SNAPSHOT_DELAY_SHARE: u64 = 16;
@@ -20,6 +20,24 @@ const SNAPSHOT_DELAY_SHARE: u64 = 16;
 const STOP_SNAPSHOT_SHARE: u64 = 8;
 /// For so long; what is not written by then is replayed.
 const STOP_SNAPSHOT_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// The turn, if it is the database's. Otherwise the writer hears when it is.
+pub(crate) fn take_turn(shared: &Arc<Shared>) -> Option<SnapshotTurn> {
+    let turns = &shared.options.commons.snapshots;
+    let turn = turns.clone().try_acquire_owned();
+    if turn.is_err() {
+        // Nothing is frozen meanwhile. The sender alone would keep the inbox open, all that is shared would stay with it.
+        let (turns, waits) = (turns.clone(), Arc::downgrade(shared));
+        let wait = async move {
+            if let (Ok(turn), Some(shared)) = (turns.acquire_owned().await, waits.upgrade()) {
+                // A database that has stopped lets the next one have its turn.
+                let _ = shared.inbox.send(Input::SnapshotTurn(turn));
+            }
+        };
+        shared.environment().spawn_task(Box::pin(wait));
+    }
+    turn.ok()
+}
 
 /// A snapshot on its way to the disk. However it ends (written, refused by the disk, panicked, or never begun), the writer
 /// hears of it when this is dropped.
@@ -31,7 +49,7 @@ pub(crate) struct SnapshotJob {
     pub next_offset: LogOffset,
     /// Bytes of the log from which those are counted that make the next one due.
     pub log_bytes: u64,
-    pub _turn: OwnedSemaphorePermit,
+    pub _turn: SnapshotTurn,
 }
 
 /// How the writing of a snapshot ends.

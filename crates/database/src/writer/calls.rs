@@ -56,7 +56,7 @@ impl Writer {
             };
             self.request(connection, &origin, &decoded.payload, request, received);
             if self.is_step_over() && decoded.taken < decoded.requests.len() {
-                return self.inputs.push_front(Input::Requests {
+                return self.inputs.put_back(Input::Requests {
                     connection,
                     decoded,
                     place,

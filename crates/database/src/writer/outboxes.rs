@@ -29,16 +29,16 @@ const REASON_BYTES_MAX: usize = 1 << 10;
 impl Writer {
     /// Whatever waits is to be sent: after opening.
     pub(super) fn load_outboxes(&mut self) {
-        self.state.output.outbound = self.datastore.waiting_streams();
+        self.state.effects.output.outbound = self.datastore.waiting_streams();
     }
 
     /// At the end of a round: sends what is due, and has itself woken for what comes.
     pub(super) fn run_outboxes(&mut self) {
-        if self.state.outboxes.streams.is_empty() && self.state.output.outbound.is_empty() {
+        if self.state.outboxes.streams.is_empty() && self.state.effects.output.outbound.is_empty() {
             return;
         }
         let now = self.now.instant;
-        for stream in std::mem::take(&mut self.state.output.outbound) {
+        for stream in std::mem::take(&mut self.state.effects.output.outbound) {
             self.wake_if_settled(stream, now);
         }
         if self.state.stop.is_some() || self.state.failed || self.shared.status.is_read_only() {
@@ -52,7 +52,7 @@ impl Writer {
             self.send_head(stream, now);
         }
         // What was dropped goes to the log now: the writer may have nothing else to do.
-        if !self.state.batch.events.is_empty() {
+        if !self.state.effects.batch.events.is_empty() {
             self.end_round();
         }
         let outboxes = &self.state.outboxes;

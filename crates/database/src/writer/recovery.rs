@@ -32,14 +32,14 @@ impl Writer {
     }
 
     fn revert(&mut self) -> Result<(), Error> {
-        let durable_offset = self.committer.committed_offset();
+        let durable_offset = self.way_out.log.committed_offset();
         if self.next_offset == durable_offset {
             return Ok(());
         }
         let shared = self.shared.clone();
         let options = &shared.options;
         let taken = || Error::Other("the log was taken by another owner".to_owned());
-        let log = self.committer.failed_log().ok_or_else(taken)?;
+        let log = self.way_out.log.failed_log().ok_or_else(taken)?;
         // Both states at once may be more than the memory takes.
         self.datastore = Datastore::new();
         let mut snapshots = options.snapshots()?;
@@ -62,8 +62,8 @@ impl Writer {
         self.watch_again();
         let taken_back = self.next_offset - durable_offset;
         self.next_offset = durable_offset;
-        self.submitted_offset = durable_offset;
-        self.state.output = CommitOutput::default();
+        self.way_out.next_offset = durable_offset;
+        self.state.effects.output = CommitOutput::default();
         tracing::warn!(database = %options.identity, taken_back, "transactions that were not durable when the log failed are taken back");
         Ok(())
     }

@@ -1,11 +1,9 @@
 //! What the writer knows beside the tables.
 
 use std::collections::HashMap;
-use std::sync::mpsc::Receiver;
 use std::sync::Arc;
 use std::time::Instant;
 
-use lightcone_engine::CommitOutput;
 use lightcone_live::{FirstRows, LiveQuery, QueryLoad, Takers, Windows, WorkBudget};
 use lightcone_log::{Log, ProposeError};
 use lightcone_types::{ColId, Identity, TableId};
@@ -17,7 +15,7 @@ use super::running_backfill::RunningBackfill;
 use super::schedules::Schedules;
 use super::timers::Timers;
 use crate::backfill::{Failure, Resumed};
-use crate::events::Batch;
+use crate::effects::Effects;
 use crate::frozen::FrozenTables;
 use crate::inbox::Stop;
 use crate::outgoing::OutgoingQueue;
@@ -103,18 +101,15 @@ pub(super) enum Stage {
     /// All that was committed is durable, and no snapshot is being written.
     Log,
     /// Clients have been told.
-    Fanout(Result<Box<dyn Log>, ProposeError>, Receiver<()>),
+    Fanout(Result<Box<dyn Log>, ProposeError>, oneshot::Receiver<()>),
     /// It is its turn to write a snapshot, until this time.
     Turn(Box<dyn Log>, Instant),
 }
 
 #[derive(Default)]
 pub(crate) struct WriterState {
-    pub(super) output: CommitOutput,
-    pub(super) batch: Box<Batch>,
-    /// Where the record of each transaction of the round ends in `output.records`.
-    pub(super) record_ends: Vec<usize>,
-    /// How many of these are of reducers.
+    pub(super) effects: Effects,
+    /// How many records of the round are of reducers.
     pub(super) round_reducer_records: u64,
     pub(super) clients: FxHashMap<ConnectionNumber, Client>,
     /// Those that are live. Clients choose the ids, which are hashed with a secret.
@@ -148,8 +143,6 @@ pub(crate) struct WriterState {
     pub(super) run: Run,
     /// So much waits for the log, or for fan-out, that the writer takes nothing more.
     pub(super) is_full: bool,
-    /// Batches given to fan-out.
-    pub(super) sent_batches: u64,
     pub(super) log_bytes_at_snapshot: u64,
     pub(super) snapshot_running: bool,
     /// Rows are migrated one by one.
