@@ -90,6 +90,7 @@ impl Writer {
         }
         match std::mem::replace(&mut self.phase, Phase::Runs) {
             Phase::Ends(end) => return self.go_on_ending(end),
+            Phase::Recovers(recovered) => return self.go_on_recovering(recovered),
             Phase::Begins(resumed) => self.begin(resumed),
             Phase::Runs => {}
         }

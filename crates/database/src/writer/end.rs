@@ -80,12 +80,17 @@ impl Writer {
                     (log, _) => return tell_end(*end, log.ok()),
                 }
             }
-            Stage::Turn(mut log, deadline) => {
-                let state = || self.datastore.snapshot();
-                if !snapshot::write_at_stop(&self.shared, state, log.as_mut(), deadline) {
-                    return self.end_later(end, Stage::Turn(log, deadline));
+            Stage::Turn(log, deadline) => {
+                match snapshot::begin_at_stop(&self.shared, &mut self.datastore, log, deadline) {
+                    Ok(written) => Stage::Snapshot(written),
+                    Err(log) => return self.end_later(end, Stage::Turn(log, deadline)),
                 }
-                return tell_end(*end, Some(log));
+            }
+            Stage::Snapshot(mut written) => {
+                if written.try_recv() == Err(TryRecvError::Empty) {
+                    return self.end_later(end, Stage::Snapshot(written));
+                }
+                return tell_end(*end, None);
             }
         };
         self.phase = Phase::Ends(end);

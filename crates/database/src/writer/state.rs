@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
+use lightcone_engine::Datastore;
 use lightcone_live::{FirstRows, LiveQuery, QueryLoad, Takers, Windows, WorkBudget};
 use lightcone_log::{Log, ProposeError};
 use lightcone_types::{ColId, Identity, TableId};
@@ -16,6 +17,7 @@ use super::schedules::Schedules;
 use super::timers::Timers;
 use crate::backfill::{Failure, Resumed};
 use crate::effects::Effects;
+use crate::error::Error;
 use crate::frozen::FrozenTables;
 use crate::inbox::Stop;
 use crate::outgoing::OutgoingQueue;
@@ -82,8 +84,12 @@ pub(crate) enum Phase {
     /// It has done nothing yet. A backfill goes on with this.
     Begins(Option<Result<Resumed, Failure>>),
     Runs,
+    /// The log has failed, and the state that is durable is read beside it.
+    Recovers(Recovered),
     Ends(Box<End>),
 }
+
+pub(crate) type Recovered = oneshot::Receiver<Result<Datastore, Error>>;
 
 /// How a database ends, and how far it is.
 pub(crate) struct End {
@@ -104,6 +110,8 @@ pub(super) enum Stage {
     Fanout(Result<Box<dyn Log>, ProposeError>, oneshot::Receiver<()>),
     /// It is its turn to write a snapshot, until this time.
     Turn(Box<dyn Log>, Instant),
+    /// It is written, and the log closed.
+    Snapshot(oneshot::Receiver<()>),
 }
 
 #[derive(Default)]

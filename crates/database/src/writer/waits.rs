@@ -25,7 +25,9 @@ impl Writer {
                 Stage::Log => {}
                 Stage::Fanout(_, told) => return wait_for(told),
                 Stage::Turn(..) => return std::thread::sleep(TURN_LOOK),
+                Stage::Snapshot(written) => return wait_for(written),
             },
+            Phase::Recovers(recovered) => return wait_for(recovered),
             _ if has_failed_log => {}
             _ if self.state.is_full => {
                 self.state.failed |= !self.way_out.wait_for_room();
