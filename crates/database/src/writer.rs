@@ -113,12 +113,12 @@ impl Writer {
 
     /// Takes inputs until the round is full.
     fn run(&mut self) -> Next {
-        self.state.is_full = self.state.is_full && self.way_out.is_full();
+        self.state.is_held = self.state.is_held && self.is_held_still();
         if self.state.failed {
             self.begin_end();
             return Next::More;
         }
-        if self.inputs.is_empty() || self.state.is_full {
+        if self.inputs.is_empty() || self.state.is_held {
             return Next::Waits;
         }
         self.begin_round();
@@ -148,9 +148,15 @@ impl Writer {
         Next::More
     }
 
+    fn is_held_still(&mut self) -> bool {
+        let config = self.shared.config.clone();
+        self.guest.take_spare(&self.shared, &self.module, config);
+        self.guest.awaited().is_some() || self.way_out.is_full()
+    }
+
     /// What is left is done in the next step. Who waits for what is dropped at the end hears that the database is gone.
     fn is_step_over(&self) -> bool {
-        self.round_is_full() || self.state.is_full || self.state.failed
+        self.round_is_full() || self.state.is_held || self.state.failed
     }
 
     fn input(&mut self, input: Input) {

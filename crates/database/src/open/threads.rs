@@ -27,7 +27,6 @@ use crate::handle::DatabaseHandle;
 use crate::inbox::{Inbox, Inputs};
 use crate::metrics::{Metrics, Replayed};
 use crate::module::{Module, Program};
-use crate::options::WRITER_STACK_EXTRA_BYTES;
 use crate::shared::{Ground, Shared};
 use crate::status::FAILED_TEXT;
 use crate::writer::{Phase, Writer, WriterState};
@@ -123,9 +122,8 @@ pub(super) fn start(opened: Opened) -> Result<DatabaseHandle, Error> {
         state: WriterState::default(),
         traced: None,
     };
-    let stack_bytes = shared.options.limits.host.stack_bytes_max + WRITER_STACK_EXTRA_BYTES;
     let writer = WriterThread(Some(writer), shared.clone());
-    spawn(&shared, "writer", stack_bytes, writer)?;
+    spawn(&shared, "writer", shared.stack_bytes(), writer)?;
     Ok(DatabaseHandle::new(shared))
 }
 

@@ -134,7 +134,7 @@ impl Writer {
     /// run to its end.
     fn run_fiber(&mut self, mut fiber: Fiber, mut is_lent: bool, turn: Duration) {
         let (started, counters) = (self.clock(), fiber.counters.clone());
-        let is_over = |writer: &Writer| writer.clock() - started >= turn || writer.state.is_full;
+        let is_over = |writer: &Writer| writer.clock() - started >= turn || writer.state.is_held;
         let (mut ticks, mut computed) = (0, Duration::ZERO);
         let ended = loop {
             let polled_at = self.clock();

@@ -32,7 +32,7 @@ impl Writer {
         let effects = &mut self.state.effects;
         match self.way_out.hand_on(effects, self.next_offset) {
             Handed::Taken => {}
-            Handed::Full => self.state.is_full = true,
+            Handed::Full => self.state.is_held = true,
             Handed::Failed => self.state.failed = true,
         }
     }

@@ -87,7 +87,7 @@ impl Writer {
         let mut calls = 0;
         while calls < CALLS_PER_ROUND_MAX
             && self.clock() - started < ROUND_MAX
-            && !self.state.is_full
+            && !self.state.is_held
         {
             let Some((key, intended)) = self.state.schedules.queue.pop_due(now) else {
                 break;

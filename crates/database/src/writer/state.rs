@@ -149,8 +149,8 @@ pub(crate) struct WriterState {
     /// The last reading of the clock, if nothing but the calls of `run` was done since.
     pub(super) last_reading: Option<Instant>,
     pub(super) run: Run,
-    /// So much waits for the log, or for fan-out, that the writer takes nothing more.
-    pub(super) is_full: bool,
+    /// The writer takes nothing more: so much waits for the log, or for fan-out, or an instance is being made.
+    pub(super) is_held: bool,
     pub(super) log_bytes_at_snapshot: u64,
     pub(super) snapshot_running: bool,
     /// Rows are migrated one by one.

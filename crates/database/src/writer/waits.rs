@@ -29,8 +29,11 @@ impl Writer {
             },
             Phase::Recovers(recovered) => return wait_for(recovered),
             _ if has_failed_log => {}
-            _ if self.state.is_full => {
-                self.state.failed |= !self.way_out.wait_for_room();
+            _ if self.state.is_held => {
+                match self.guest.awaited() {
+                    Some(made) => wait_for(made),
+                    None => self.state.failed |= !self.way_out.wait_for_room(),
+                }
                 return;
             }
             _ => return self.inputs.wait(),
