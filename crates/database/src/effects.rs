@@ -30,16 +30,6 @@ pub(crate) struct Effects {
     pub batch: Box<Batch>,
 }
 
-/// What became of effects.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Handed {
-    Taken,
-    /// So much waits for the log, or for fan-out, that the writer is to take no input.
-    Full,
-    /// Nothing will ever say that they are durable, or tell clients of them: the database is to end.
-    Failed,
-}
-
 /// The ways out of a writer. Who drives it has made them; their locks are taken here, and nowhere within a round.
 pub(crate) struct WayOut {
     pub shared: Arc<Shared>,
@@ -52,26 +42,20 @@ pub(crate) struct WayOut {
     pub next_offset: LogOffset,
     /// Batches given to fan-out.
     pub batches: u64,
-    /// It was told why.
+    /// Nothing will ever say that what was handed on is durable, or tell clients of it: the database is to end.
     pub has_failed: bool,
 }
 
 impl WayOut {
     /// Gives the records to the log and the events to fan-out. All transactions before `next_offset` are in this round, or were in
-    /// earlier ones.
-    pub fn hand_on(&mut self, effects: &mut Effects, next_offset: LogOffset) -> Handed {
-        let proposed = match effects.ends.is_empty() {
-            true => Handed::Taken,
-            false => self.propose(effects, next_offset),
-        };
-        let told = match effects.batch.events.is_empty() {
-            true => Handed::Taken,
-            false => self.tell(effects, next_offset),
-        };
-        proposed.max(told)
+    /// earlier ones. True: so much waits there that the writer is to take no input.
+    pub fn hand_on(&mut self, effects: &mut Effects, next_offset: LogOffset) -> bool {
+        let is_log_full = !effects.ends.is_empty() && self.propose(effects, next_offset);
+        let is_fanout_full = !effects.batch.events.is_empty() && self.tell(effects, next_offset);
+        is_log_full || is_fanout_full
     }
 
-    fn propose(&mut self, effects: &mut Effects, next_offset: LogOffset) -> Handed {
+    fn propose(&mut self, effects: &mut Effects, next_offset: LogOffset) -> bool {
         let (records, ends) = (&mut effects.output.records, &mut effects.ends);
         let mut first_offset = std::mem::replace(&mut self.next_offset, next_offset);
         assert_eq!(
@@ -80,46 +64,38 @@ impl WayOut {
             "each transaction since the last round has one record"
         );
         let payload = std::mem::take(records);
-        let mut handed = Handed::Taken;
+        let mut is_full = false;
         if payload.len() <= PAYLOAD_BYTES_MAX {
-            (handed, *records) = self.submit(first_offset, ends.len() as u32, payload);
+            (*records, is_full) = self.submit(first_offset, ends.len() as u32, payload);
         } else {
             // The transactions of one item can be so large together: a connect, a call and a disconnect.
             for (bytes, count) in pieces(ends, PAYLOAD_BYTES_MAX) {
-                let (of_piece, _) = self.submit(first_offset, count, payload[bytes].to_vec());
-                handed = handed.max(of_piece);
+                is_full |= self.submit(first_offset, count, payload[bytes].to_vec()).1;
                 first_offset += u64::from(count);
             }
         }
         ends.clear();
-        handed
+        is_full
     }
 
-    /// Gives an empty buffer back.
-    fn submit(
-        &mut self,
-        first_offset: LogOffset,
-        count: u32,
-        payload: Vec<u8>,
-    ) -> (Handed, Vec<u8>) {
+    /// Gives an empty buffer back, and whether the log is full.
+    fn submit(&mut self, first_offset: LogOffset, count: u32, payload: Vec<u8>) -> (Vec<u8>, bool) {
         match self.log.propose(first_offset, count, payload) {
-            Ok(proposed) if proposed.is_full => (Handed::Full, proposed.spare),
-            Ok(proposed) => (Handed::Taken, proposed.spare),
+            Ok(proposed) => return (proposed.spare, proposed.is_full),
             // Fan-out hears of it from the log itself and never releases these results.
             Err(ProposeError::Poisoned(error)) if !error.is_bug() => {
                 self.shared.status.set_read_only(&error);
-                (Handed::Taken, Vec::new())
             }
             Err(error) => {
                 if !std::mem::replace(&mut self.has_failed, true) {
                     tracing::error!(database = %self.shared.options.identity, %error, "the log takes no transactions; the database stops [LC0308]");
                 }
-                (Handed::Failed, Vec::new())
             }
         }
+        (Vec::new(), false)
     }
 
-    fn tell(&mut self, effects: &mut Effects, next_offset: LogOffset) -> Handed {
+    fn tell(&mut self, effects: &mut Effects, next_offset: LogOffset) -> bool {
         let Effects { output, batch, .. } = effects;
         batch.required_offset = next_offset;
         // Its thread may still be at the end of a batch: the writer does not wait for it.
@@ -129,22 +105,19 @@ impl WayOut {
         };
         if let Some(mut machine) = machine {
             machine.batch(batch);
-            return Handed::Taken;
+            return false;
         }
         let spare = self.used_batches.try_recv().unwrap_or_default();
         let mut batch = std::mem::replace(batch, spare);
         std::mem::swap(&mut batch.deltas, &mut output.deltas);
         output.deltas.clear();
         self.batches += 1;
-        match self.fanout.send(FanoutItem::Batch(batch)) {
-            Ok(()) if self.is_fanout_full() => Handed::Full,
-            Ok(()) => Handed::Taken,
-            // It ends after the writer, unless it failed: then no client would be answered any more.
-            Err(_) => {
-                self.shared.fail();
-                Handed::Failed
-            }
+        // Fan-out ends after the writer, unless it failed: then no client would be answered any more.
+        if self.fanout.send(FanoutItem::Batch(batch)).is_err() {
+            self.shared.fail();
+            self.has_failed = true;
         }
+        self.is_fanout_full()
     }
 
     /// Whether the round is short, has only answers, and fan-out is done with all that it got before, so that nothing overtakes
@@ -161,16 +134,16 @@ impl WayOut {
         self.batches - done.load(Ordering::Acquire) >= QUEUE_BATCHES_MAX
     }
 
-    /// Whether so much waits that the writer is to take no input.
+    /// Whether so much waits still.
     pub fn is_full(&self) -> bool {
         !self.log.has_room(0) || self.is_fanout_full()
     }
 
-    /// Waits until less does. False: fan-out has failed.
-    pub fn wait_for_room(&self) -> bool {
+    /// Waits until less does.
+    pub fn wait_for_room(&mut self) {
         self.log.wait_for_room(0);
         // It ends after the writer, unless it failed.
-        !self.is_fanout_full() || self.used_batches.recv().is_ok()
+        self.has_failed |= self.is_fanout_full() && self.used_batches.recv().is_err();
     }
 
     /// No client is connected any more.

@@ -114,6 +114,7 @@ impl Writer {
     /// Takes inputs until the round is full.
     fn run(&mut self) -> Next {
         self.state.is_held = self.state.is_held && self.is_held_still();
+        self.state.failed |= self.way_out.has_failed;
         if self.state.failed {
             self.begin_end();
             return Next::More;

@@ -8,7 +8,6 @@ use lightcone_log::LogOffset;
 
 use super::{Writer, WriterState, ROUND_DELTA_BYTES_MAX, ROUND_EVENTS_MAX, ROUND_RECORD_BYTES_MAX};
 use crate::commit::{seal, Committed};
-use crate::effects::Handed;
 use crate::environment::{Environment, Now};
 use crate::events::Event;
 use crate::views::{Changed, Evaluation, ViewHost};
@@ -30,11 +29,8 @@ impl Writer {
         self.end_failed_windows();
         self.count_transactions();
         let effects = &mut self.state.effects;
-        match self.way_out.hand_on(effects, self.next_offset) {
-            Handed::Taken => {}
-            Handed::Full => self.state.is_held = true,
-            Handed::Failed => self.state.failed = true,
-        }
+        self.state.is_held |= self.way_out.hand_on(effects, self.next_offset);
+        self.state.failed |= self.way_out.has_failed;
     }
 
     pub(super) fn end_full_round(&mut self) {

@@ -30,11 +30,10 @@ impl Writer {
             Phase::Recovers(recovered) => return wait_for(recovered),
             _ if has_failed_log => {}
             _ if self.state.is_held => {
-                match self.guest.awaited() {
+                return match self.guest.awaited() {
                     Some(made) => wait_for(made),
-                    None => self.state.failed |= !self.way_out.wait_for_room(),
-                }
-                return;
+                    None => self.way_out.wait_for_room(),
+                };
             }
             _ => return self.inputs.wait(),
         }
