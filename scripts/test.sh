@@ -33,6 +33,9 @@ scripts/check-dependencies.py
 say "circles of imports"
 scripts/check-circles.py
 
+say "what the machine of a database may not use"
+scripts/check-machine.py
+
 say "format"
 scripts/fmt.sh --check
 

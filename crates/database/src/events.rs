@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
-use std::sync::mpsc::SyncSender;
 use std::sync::Arc;
 
 use lightcone_host::FATAL_ERROR_TEXT;
@@ -10,6 +9,7 @@ use lightcone_log::{LogError, LogOffset};
 use lightcone_table::DeltaBatch;
 use lightcone_types::Timestamp;
 use lightcone_wire::server;
+use tokio::sync::oneshot;
 
 use crate::error::{ConnectError, NotDurable};
 use crate::inbox::NewClient;
@@ -132,6 +132,20 @@ pub(crate) enum Event {
     },
 }
 
+impl Event {
+    /// Whether it is nothing but an answer that is ready.
+    pub fn is_answer(&self) -> bool {
+        match self {
+            Event::Called { ops, .. } | Event::Committed { ops } => ops.is_empty(),
+            Event::Answered { answer, .. } => {
+                matches!(answer.as_deref(), Some(Delivery::Messages(_)))
+            }
+            Event::Release { .. } => true,
+            _ => false,
+        }
+    }
+}
+
 /// All that one round of the writer did. Sent to fan-out and given back for reuse.
 #[derive(Default)]
 pub(crate) struct Batch {
@@ -152,8 +166,7 @@ pub(crate) enum FanoutItem {
     Stop {
         code: u16,
         reason: String,
-        /// Has room.
-        done: SyncSender<()>,
+        done: oneshot::Sender<()>,
     },
 }
 

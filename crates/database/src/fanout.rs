@@ -2,28 +2,24 @@
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{Receiver, SyncSender, TryRecvError};
 use std::sync::Arc;
 
 use lightcone_log::LogError;
 use lightcone_table::DeltaBatch;
 use lightcone_types::Timestamp;
 use lightcone_wire::server;
-use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
 use crate::courier::Ready;
-use crate::environment::Next;
-use crate::events::{encode_result, Answer, Batch, CallResult, Event, FanoutItem};
+use crate::events::{encode_result, Answer, Batch, CallResult, Event};
 use crate::inbox::NewClient;
+use crate::live_shapes::LiveShapes;
 use crate::outbox::{poison_close, Outbox, Waiting};
 use crate::outgoing::{Body, Delivery, MessageBatch, OutgoingQueue, SharedBody};
 use crate::peer::ConnectionNumber;
 use crate::status::FanoutStats;
 use crate::subscriptions::{ConnectionUpdate, Receivers, Subscriptions};
 
-/// If so many batches wait for fan-out, the writer takes no input.
-pub(crate) const QUEUE_BATCHES_MAX: u64 = 256;
 /// A connection's messages of one round are accounted when they have this size, and at its end.
 const STAGED_BYTES_MAX: usize = 1 << 20;
 /// Entries of lists that are kept for the next round.
@@ -35,52 +31,6 @@ const READY_MAX: usize = 256;
 const SHARED_BYTES_MIN: usize = 1024;
 /// What an update takes beside its query sets, about.
 const UPDATE_HEAD_BYTES: usize = 32;
-
-/// Works off the queue of fan-out until it is stopped, or the queue has no sender left.
-pub(crate) struct FanoutWorker {
-    pub fanout: Arc<Mutex<Fanout>>,
-    pub inbox: Receiver<FanoutItem>,
-    pub used_batches: SyncSender<Box<Batch>>,
-    /// That it is done with.
-    pub batches: u64,
-    /// It has waited for this.
-    pub next: Option<FanoutItem>,
-}
-
-impl FanoutWorker {
-    pub fn step(&mut self) -> Next {
-        let next = self.next.take().map_or_else(|| self.inbox.try_recv(), Ok);
-        let item = match next {
-            Ok(item) => item,
-            Err(TryRecvError::Empty) => return Next::Waits,
-            Err(TryRecvError::Disconnected) => return Next::Ended,
-        };
-        let mut fanout = self.fanout.lock();
-        match item {
-            FanoutItem::Batch(mut batch) => {
-                fanout.batch(&mut batch);
-                self.batches += 1;
-                // The writer must see all that was pushed and held before (`Writer::may_step_fanout`).
-                let done = &fanout.stats.done_batches;
-                done.store(self.batches, Ordering::Release);
-                // If the writer has enough spare batches, this one is freed.
-                let _ = self.used_batches.try_send(batch);
-            }
-            FanoutItem::Poisoned(error) => fanout.poisoned(&error),
-            FanoutItem::Shapes(waiter) => waiter.answer(fanout.subscriptions.shapes()),
-            FanoutItem::Stop { code, reason, done } => {
-                fanout.stop(code, &reason);
-                let _ = done.send(());
-                return Next::Ended;
-            }
-        }
-        Next::More
-    }
-
-    pub fn wait(&mut self) {
-        self.next = self.inbox.recv().ok();
-    }
-}
 
 struct Connection {
     queue: Arc<OutgoingQueue>,
@@ -100,7 +50,7 @@ pub(crate) struct Fanout {
     outbox: Arc<Outbox>,
     /// What the present batch has for it.
     waiting: Vec<Waiting>,
-    stats: Arc<FanoutStats>,
+    pub stats: Arc<FanoutStats>,
     touched: Vec<ConnectionNumber>,
     /// Connections that end with this batch.
     closing: Vec<ConnectionNumber>,
@@ -360,12 +310,17 @@ impl Fanout {
     }
 
     /// Connections that asked for results before these are durable end: they may have seen what is taken back now.
-    fn poisoned(&mut self, error: &LogError) {
+    pub fn poisoned(&mut self, error: &LogError) {
         tracing::error!(%error, "the log failed; the database is read-only from now on");
         for state in self.connections.values().filter(|state| !state.confirmed) {
             state.queue.push([poison_close(error)], &mut self.ready);
         }
         self.ready.hand_over();
+    }
+
+    /// What clients are subscribed to.
+    pub fn shapes(&self) -> LiveShapes {
+        self.subscriptions.shapes()
     }
 
     fn forget(&mut self, connection: ConnectionNumber) {
@@ -375,7 +330,8 @@ impl Fanout {
         self.subscriptions.unsubscribe_all(connection);
     }
 
-    fn stop(&mut self, code: u16, reason: &str) {
+    /// Ends every connection.
+    pub fn stop(&mut self, code: u16, reason: &str) {
         self.outbox.end();
         for state in self.connections.values() {
             let (code, reason) = (code, reason.to_owned());

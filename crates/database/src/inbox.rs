@@ -4,6 +4,7 @@
 //! reply to it, or in the [`OutgoingQueue`] of its client. Nothing else that the two share changes but for the module,
 //! which is replaced as a whole.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -11,7 +12,7 @@ use lightcone_engine::DatastoreSnapshot;
 use lightcone_schema::ModuleDef;
 use lightcone_table::IndexBuild;
 use lightcone_types::{ColId, ConnectionId, Hash, Identity, TableId, Timestamp};
-use tokio::sync::{mpsc, oneshot, OwnedSemaphorePermit};
+use tokio::sync::{mpsc, oneshot};
 
 use crate::calls::{CallError, CallOutcome, Caller, HandlerAnswer, HandlerRequest};
 use crate::error::{ConnectError, SqlError, UpdateError};
@@ -29,9 +30,13 @@ use crate::replies::Waiter;
 use crate::request::Decoded;
 use crate::rights::Rights;
 use crate::statements::{Write, Written};
+use crate::status::SnapshotTurn;
 use crate::trace::TraceContext;
 use crate::variables::{EnvironmentChange, EnvironmentMetadata};
 use lightcone_live::BoundQuery;
+
+/// Inputs taken from the inbox at a time.
+const INPUTS_PER_ROUND_MAX: usize = 1024;
 
 /// What the front asks the writer to do, and what other threads of the database tell it.
 pub(crate) enum Input {
@@ -88,7 +93,7 @@ pub(crate) enum Input {
     /// It is time for what the writer wanted to be woken for.
     AlarmDue,
     /// It is the database's turn to write a snapshot.
-    SnapshotTurn(OwnedSemaphorePermit),
+    SnapshotTurn(SnapshotTurn),
     /// A snapshot has ended. From so many bytes of the log on those are counted that make the next one due.
     SnapshotDone {
         log_bytes: u64,
@@ -221,5 +226,62 @@ impl Inbox {
     /// Whether the writer has ended.
     pub fn is_closed(&self) -> bool {
         self.items.is_closed()
+    }
+}
+
+/// The writer's end of it.
+pub(crate) struct Inputs {
+    items: mpsc::UnboundedReceiver<Input>,
+    /// Taken from there.
+    taken: VecDeque<Input>,
+}
+
+impl Inputs {
+    pub fn new(items: mpsc::UnboundedReceiver<Input>) -> Inputs {
+        Inputs {
+            items,
+            taken: VecDeque::new(),
+        }
+    }
+
+    /// Before a step: takes what is there, if a thread has not [waited](Self::wait) for it.
+    pub fn take(&mut self) {
+        if !self.taken.is_empty() {
+            return;
+        }
+        while self.taken.len() < INPUTS_PER_ROUND_MAX {
+            match self.items.try_recv() {
+                Ok(input) => self.taken.push_back(input),
+                Err(_) => break,
+            }
+        }
+    }
+
+    /// Waits until something is there, and takes it.
+    pub fn wait(&mut self) {
+        // A conversion moves nothing.
+        let mut taken = Vec::from(std::mem::take(&mut self.taken));
+        self.items
+            .blocking_recv_many(&mut taken, INPUTS_PER_ROUND_MAX);
+        self.taken = VecDeque::from(taken);
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.taken.is_empty()
+    }
+
+    pub fn pop(&mut self) -> Option<Input> {
+        self.taken.pop_front()
+    }
+
+    /// What is left of an input is done in the next step.
+    pub fn put_back(&mut self, input: Input) {
+        self.taken.push_front(input);
+    }
+
+    /// Lets nothing more in, and gives what was taken.
+    pub fn close(&mut self) -> VecDeque<Input> {
+        self.items.close();
+        std::mem::take(&mut self.taken)
     }
 }

@@ -26,6 +26,7 @@ mod compile;
 mod connection;
 mod courier;
 mod decode;
+mod effects;
 mod environment;
 mod error;
 mod evaluate;

@@ -17,7 +17,7 @@ use crate::inbox_capacity::{Closed, InboxPermit};
 use crate::metrics::Metrics;
 use crate::module::Module;
 use crate::module_log::ModuleLog;
-use crate::options::DatabaseOptions;
+use crate::options::{DatabaseOptions, WRITER_STACK_EXTRA_BYTES};
 use crate::outbox::Outbox;
 use crate::peer::ConnectionNumber;
 use crate::procedures::{ImmediateQueue, Procedures};
@@ -125,6 +125,11 @@ impl Shared {
 
     pub fn environment(&self) -> &dyn Environment {
         &*self.options.commons.environment
+    }
+
+    /// Of a thread that runs code of the module.
+    pub fn stack_bytes(&self) -> usize {
+        self.options.limits.host.stack_bytes_max + WRITER_STACK_EXTRA_BYTES
     }
 
     /// For instances of calls beside the writer.

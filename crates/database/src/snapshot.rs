@@ -3,16 +3,17 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use lightcone_engine::DatastoreSnapshot;
+use lightcone_engine::{Datastore, DatastoreSnapshot};
 use lightcone_log::{Log, LogOffset, LogWriter};
 use lightcone_snapshot::SnapshotError;
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::oneshot;
 
 use crate::courier::Ready;
 use crate::error::NotDurable;
 use crate::inbox::Input;
 use crate::outbox::Waiting;
 use crate::shared::Shared;
+use crate::status::SnapshotTurn;
 
 /// A snapshot for which the disk has no room is tried again after this share of the log that makes one due.
 const SNAPSHOT_DELAY_SHARE: u64 = 16;
@@ -20,6 +21,24 @@ const SNAPSHOT_DELAY_SHARE: u64 = 16;
 const STOP_SNAPSHOT_SHARE: u64 = 8;
 /// For so long; what is not written by then is replayed.
 const STOP_SNAPSHOT_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// The turn, if it is the database's. Otherwise the writer hears when it is.
+pub(crate) fn take_turn(shared: &Arc<Shared>) -> Option<SnapshotTurn> {
+    let turns = &shared.options.commons.snapshots;
+    let turn = turns.clone().try_acquire_owned();
+    if turn.is_err() {
+        // Nothing is frozen meanwhile. The sender alone would keep the inbox open, all that is shared would stay with it.
+        let (turns, waits) = (turns.clone(), Arc::downgrade(shared));
+        let wait = async move {
+            if let (Ok(turn), Some(shared)) = (turns.acquire_owned().await, waits.upgrade()) {
+                // A database that has stopped lets the next one have its turn.
+                let _ = shared.inbox.send(Input::SnapshotTurn(turn));
+            }
+        };
+        shared.environment().spawn_task(Box::pin(wait));
+    }
+    turn.ok()
+}
 
 /// A snapshot on its way to the disk. However it ends (written, refused by the disk, panicked, or never begun), the writer
 /// hears of it when this is dropped.
@@ -31,7 +50,7 @@ pub(crate) struct SnapshotJob {
     pub next_offset: LogOffset,
     /// Bytes of the log from which those are counted that make the next one due.
     pub log_bytes: u64,
-    pub _turn: OwnedSemaphorePermit,
+    pub _turn: SnapshotTurn,
 }
 
 /// How the writing of a snapshot ends.
@@ -125,22 +144,42 @@ pub(crate) fn time_at_stop(shared: &Shared, log_bytes: u64) -> Option<Instant> {
     is_due.then(|| shared.environment().instant() + STOP_SNAPSHOT_TIME_MAX)
 }
 
-/// Writes a snapshot of a database that stops. `log` has ended, and keeps others out. False: it is not the database's turn.
-pub(crate) fn write_at_stop(
-    shared: &Shared,
-    snapshot: impl FnOnce() -> DatastoreSnapshot,
-    log: &mut dyn Log,
+/// Has a snapshot written of a database that stops. `log` has ended, and keeps others out until what is returned hears of the end.
+///
+/// # Errors
+/// The log again: it is not the database's turn.
+pub(crate) fn begin_at_stop(
+    shared: &Arc<Shared>,
+    datastore: &mut Datastore,
+    log: Box<dyn Log>,
     deadline: Instant,
-) -> bool {
-    let is_in_time = || shared.environment().instant() < deadline;
-    let Ok(_turn) = shared.options.commons.snapshots.try_acquire() else {
-        if is_in_time() {
-            return false;
+) -> Result<oneshot::Receiver<()>, Box<dyn Log>> {
+    let turns = shared.options.commons.snapshots.clone();
+    let Ok(turn) = turns.try_acquire_owned() else {
+        if shared.environment().instant() < deadline {
+            return Err(log);
         }
         tracing::info!(database = %shared.options.identity, "no snapshot is written at the stop: others of the server take the time for it");
-        return true;
+        return Ok(oneshot::channel().1);
     };
-    match write(shared, snapshot(), log.tail().next_offset, is_in_time) {
+    let (done, written) = oneshot::channel();
+    let (of, snapshot) = (shared.clone(), datastore.snapshot());
+    let write = move || {
+        write_at_stop(&of, snapshot, log, deadline);
+        drop((turn, done));
+    };
+    shared.environment().spawn_blocking(Box::new(write));
+    Ok(written)
+}
+
+fn write_at_stop(
+    shared: &Shared,
+    snapshot: DatastoreSnapshot,
+    mut log: Box<dyn Log>,
+    deadline: Instant,
+) {
+    let is_in_time = || shared.environment().instant() < deadline;
+    match write(shared, snapshot, log.tail().next_offset, is_in_time) {
         Ok(Written::Whole { log_needed_from }) => {
             let trimmed = log_needed_from.map_or(Ok(0), |oldest| log.trim(oldest));
             if let Err(error) = trimmed {
@@ -153,7 +192,6 @@ pub(crate) fn write_at_stop(
         Ok(Written::NoRoom) => warn_no_room(shared),
         Err(error) => not_written(shared, &error),
     }
-    true
 }
 
 fn not_written(shared: &Shared, error: &dyn std::fmt::Display) {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use lightcone_log::{LogError, LogFeed, LogWriter};
 use parking_lot::{Mutex, MutexGuard};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::migration_progress::{MigrationProgress, Rehearsals};
 
@@ -66,6 +66,9 @@ pub(crate) struct Status {
     /// Closed when the writer has ended and the log is given back. Has no permits.
     ended: Semaphore,
 }
+
+/// A database's turn, among those of a server, to write a snapshot.
+pub(crate) type SnapshotTurn = OwnedSemaphorePermit;
 
 /// Lets one snapshot at a time be written, and gives it up.
 #[derive(Default)]

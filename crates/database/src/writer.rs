@@ -28,28 +28,25 @@ mod state;
 mod statements;
 mod timers;
 mod views;
+mod waits;
 mod windows;
 
-use std::collections::VecDeque;
-use std::sync::mpsc::{Receiver, Sender};
 use std::sync::Arc;
 use std::time::Instant;
 
 use lightcone_engine::{Datastore, DatastoreError};
-use lightcone_log::{LogOffset, LogWriter};
+use lightcone_log::LogOffset;
 use lightcone_types::Timestamp;
-use parking_lot::Mutex;
-use tokio::sync::mpsc;
 
 use self::state::{Client, QuerySet};
 pub(crate) use self::state::{Phase, WriterState};
 use crate::backfill::{Failure, Resumed};
+use crate::effects::WayOut;
 use crate::environment::{Next, Now};
 use crate::error::NotDurable;
-use crate::events::{Batch, Event, FanoutItem};
-use crate::fanout::Fanout;
+use crate::events::{Event, FanoutItem};
 use crate::guest::Guest;
-use crate::inbox::Input;
+use crate::inbox::{Input, Inputs};
 use crate::metrics::QueryKind;
 use crate::module::Module;
 use crate::procedures::Origin;
@@ -57,8 +54,6 @@ use crate::replies::Waiter;
 use crate::shared::Shared;
 use crate::trace::Traced;
 
-/// Inputs taken from the inbox at a time.
-const INPUTS_PER_ROUND_MAX: usize = 1024;
 /// A round is cut when its log records, deltas or events pass these bounds, so that results do not wait for it.
 const ROUND_RECORD_BYTES_MAX: usize = 1 << 20;
 const ROUND_DELTA_BYTES_MAX: usize = 16 << 20;
@@ -66,24 +61,16 @@ const ROUND_EVENTS_MAX: usize = 4096;
 
 pub(crate) struct Writer {
     pub shared: Arc<Shared>,
-    pub inbox: mpsc::UnboundedReceiver<Input>,
-    /// Taken from there.
-    pub inputs: VecDeque<Input>,
+    pub inputs: Inputs,
+    pub way_out: WayOut,
     pub phase: Phase,
     /// When the step began.
     pub now: Now,
     pub datastore: Datastore,
     pub guest: Guest,
     pub module: Arc<Module>,
-    pub committer: Arc<LogWriter>,
-    pub fanout: Sender<FanoutItem>,
-    /// What works off that queue.
-    pub fanout_machine: Arc<Mutex<Fanout>>,
-    pub used_batches: Receiver<Box<Batch>>,
     /// Offset of the next transaction.
     pub next_offset: LogOffset,
-    /// Offset of the first transaction that the log does not have yet.
-    pub submitted_offset: LogOffset,
     /// Log bytes since the newest snapshot when the database was opened.
     pub replayed_bytes: u64,
     pub state: WriterState,
@@ -103,25 +90,11 @@ impl Writer {
         }
         match std::mem::replace(&mut self.phase, Phase::Runs) {
             Phase::Ends(end) => return self.go_on_ending(end),
+            Phase::Recovers(recovered) => return self.go_on_recovering(recovered),
             Phase::Begins(resumed) => self.begin(resumed),
             Phase::Runs => {}
         }
         Next::More
-    }
-
-    pub fn wait(&mut self) {
-        match &self.phase {
-            Phase::Ends(end) => self.wait_for_end(end),
-            _ if self.has_failed_log() => self.wait_for_log_end(),
-            _ if self.state.is_full => self.wait_for_room(),
-            _ => {
-                // A conversion moves nothing.
-                let mut inputs = Vec::from(std::mem::take(&mut self.inputs));
-                self.inbox
-                    .blocking_recv_many(&mut inputs, INPUTS_PER_ROUND_MAX);
-                self.inputs = VecDeque::from(inputs);
-            }
-        }
     }
 
     fn begin(&mut self, resumed: Option<Result<Resumed, Failure>>) {
@@ -140,19 +113,17 @@ impl Writer {
 
     /// Takes inputs until the round is full.
     fn run(&mut self) -> Next {
-        self.state.is_full = self.state.is_full && self.is_full_still();
-        let has_inputs = !self.inputs.is_empty();
-        let ends = self.state.failed || !has_inputs && self.inbox.is_closed();
-        match (ends, has_inputs && !self.state.is_full) {
-            (true, _) => {
-                self.begin_end();
-                return Next::More;
-            }
-            (false, false) => return Next::Waits,
-            (false, true) => {}
+        self.state.is_held = self.state.is_held && self.is_held_still();
+        self.state.failed |= self.way_out.has_failed;
+        if self.state.failed {
+            self.begin_end();
+            return Next::More;
+        }
+        if self.inputs.is_empty() || self.state.is_held {
+            return Next::Waits;
         }
         self.begin_round();
-        while let Some(input) = self.inputs.pop_front() {
+        while let Some(input) = self.inputs.pop() {
             self.input(input);
             if self.is_step_over() {
                 break;
@@ -178,22 +149,15 @@ impl Writer {
         Next::More
     }
 
-    /// Before a step: takes what is in the inbox, if a thread has not [waited](Self::wait) for it.
-    pub fn take_inputs(&mut self) {
-        if !self.inputs.is_empty() {
-            return;
-        }
-        while self.inputs.len() < INPUTS_PER_ROUND_MAX {
-            match self.inbox.try_recv() {
-                Ok(input) => self.inputs.push_back(input),
-                Err(_) => break,
-            }
-        }
+    fn is_held_still(&mut self) -> bool {
+        let config = self.shared.config.clone();
+        self.guest.take_spare(&self.shared, &self.module, config);
+        self.guest.awaited().is_some() || self.way_out.is_full()
     }
 
     /// What is left is done in the next step. Who waits for what is dropped at the end hears that the database is gone.
     fn is_step_over(&self) -> bool {
-        self.round_is_full() || self.state.is_full || self.state.failed
+        self.round_is_full() || self.state.is_held || self.state.failed
     }
 
     fn input(&mut self, input: Input) {
@@ -237,7 +201,7 @@ impl Writer {
                 self.answer(waiter, result);
             }
             // Fan-out knows. Without it, the caller hears that the database ends.
-            Input::LiveShapes(waiter) => drop(self.fanout.send(FanoutItem::Shapes(waiter))),
+            Input::LiveShapes(waiter) => drop(self.way_out.fanout.send(FanoutItem::Shapes(waiter))),
             // The publisher has given up waiting, and was told that nothing changed.
             Input::Publish { waiter, .. } if waiter.is_given_up() => {}
             Input::Publish {
@@ -283,7 +247,7 @@ impl Writer {
     }
 
     fn event(&mut self, event: Event) {
-        self.state.batch.events.push(event);
+        self.state.effects.batch.events.push(event);
     }
 
     /// Answers when all that was committed so far is durable, or at once if that was not asked for.

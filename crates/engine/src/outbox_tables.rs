@@ -366,17 +366,6 @@ impl Datastore {
         }
     }
 
-    /// The same of the first message of a stream, if this is its number.
-    ///
-    /// # Errors
-    /// No transaction, or it is over its size limit.
-    pub fn drop_outbound_head(&mut self, stream: u64, seq: u64) -> Result<()> {
-        match self.find_in(st::ST_OUTBOUND_MSG_ID, BY_SEQ, &(stream, seq).to_vec()) {
-            Some(row) => self.drop_message(stream, row),
-            None => Ok(()),
-        }
-    }
-
     /// Gives the first message of a stream a number that no other one has.
     fn number_head(&mut self, stream: u64, seq: u64) -> Result<()> {
         let Some(head) = self.outbound_head(stream).filter(|head| head.seq != seq) else {

@@ -152,6 +152,8 @@ struct Shared {
     progress: Condvar,
     /// A [`LogOffset`] that only the thread moves, forward.
     committed_offset: AtomicU64,
+    /// [`LogWriterStats::log_bytes`]
+    log_bytes: AtomicU64,
 }
 
 impl Shared {
@@ -229,6 +231,7 @@ impl LogWriter {
             work: Condvar::new(),
             progress: Condvar::new(),
             committed_offset: AtomicU64::new(tail.durable_offset.get()),
+            log_bytes: AtomicU64::new(0),
         });
         let worker = Worker {
             shared: shared.clone(),
@@ -342,8 +345,14 @@ impl LogWriter {
     pub fn stats(&self) -> LogWriterStats {
         LogWriterStats {
             committed_offset: self.committed_offset(),
+            log_bytes: self.log_bytes(),
             ..self.shared.queue().stats
         }
+    }
+
+    /// [`LogWriterStats::log_bytes`] alone, without a lock.
+    pub fn log_bytes(&self) -> u64 {
+        self.shared.log_bytes.load(Ordering::Relaxed)
     }
 
     /// Writes the queue, closes the log, ends the thread, and gives the log back: once. What was counted can still be read.
@@ -591,11 +600,11 @@ impl Worker {
         let mut queue = self.shared.queue();
         queue.stats.frames += frames;
         queue.stats.syncs += 1;
-        queue.stats.log_bytes += frames * FRAME_HEADER_BYTES as u64;
+        let mut log_bytes = frames * FRAME_HEADER_BYTES as u64;
         for proposal in self.batch.drain(..) {
             let mut payload = proposal.payload;
             queue.stats.transactions += u64::from(proposal.count);
-            queue.stats.log_bytes += payload.len() as u64;
+            log_bytes += payload.len() as u64;
             queue.stats.queue_bytes -= payload.len();
             if queue.buffers.len() < self.options.buffers_kept_max
                 && payload.capacity() <= self.options.buffer_bytes_kept_max
@@ -604,6 +613,8 @@ impl Worker {
                 queue.buffers.push(payload);
             }
         }
+        let bytes_so_far = &self.shared.log_bytes;
+        bytes_so_far.fetch_add(log_bytes, Ordering::Relaxed);
         self.shared.wake_waiters(&queue);
     }
 

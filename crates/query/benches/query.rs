@@ -7,13 +7,21 @@ use criterion::{criterion_group, criterion_main, Criterion, Throughput};
 use lightcone_query::{compile_subscription, Caller, Catalog};
 use lightcone_schema::{ColumnSchema, TableSchema};
 use lightcone_table::RowLayout;
-use lightcone_types::{AlgebraicType, Identity, TableId};
+use lightcone_types::{AlgebraicType, Identity, ProductTypeElement, TableId};
 
 struct OneTable(Arc<TableSchema>);
 
 impl Catalog for OneTable {
     fn table(&self, name: &str) -> Option<Arc<TableSchema>> {
         (name == self.0.name).then(|| Arc::clone(&self.0))
+    }
+
+    fn parameters(&self, _: TableId) -> &[ProductTypeElement] {
+        &[]
+    }
+
+    fn rules(&self, _: TableId) -> &[String] {
+        &[]
     }
 }
 

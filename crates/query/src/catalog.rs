@@ -11,15 +11,11 @@ pub trait Catalog {
     fn table(&self, name: &str) -> Option<Arc<TableSchema>>;
 
     /// The parameters of this table, if it is that of a view.
-    fn parameters(&self, _table: TableId) -> &[ProductTypeElement] {
-        &[]
-    }
+    fn parameters(&self, table: TableId) -> &[ProductTypeElement];
 
     /// The row-level security rules of this table: others than the owner see the rows that at least one of them gives
     /// (08 §9). None for a table without rules, whose rows all callers see.
-    fn rules(&self, _table: TableId) -> &[String] {
-        &[]
-    }
+    fn rules(&self, table: TableId) -> &[String];
 }
 
 /// On whose behalf a query runs.

@@ -37,17 +37,14 @@ impl TableDef {
             columns: constraint.columns.clone(),
         });
         let constraints = constraints.collect();
-        let sequences = self.sequences.iter().map(|sequence| {
-            let (start, min_value, max_value) = sequence.effective();
-            SequenceSchema {
-                id: SequentialIds::take(&mut ids.sequence, SequenceId),
-                name: sequence.name.clone(),
-                column: sequence.column,
-                start,
-                min_value,
-                max_value,
-                increment: sequence.increment,
-            }
+        let sequences = self.sequences.iter().map(|sequence| SequenceSchema {
+            id: SequentialIds::take(&mut ids.sequence, SequenceId),
+            name: sequence.name.clone(),
+            column: sequence.column,
+            start: 1,
+            min_value: 1,
+            max_value: i128::MAX,
+            increment: 1,
         });
         TableSchema {
             accessor: Some(self.source_name.clone()),

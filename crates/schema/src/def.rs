@@ -184,16 +184,11 @@ pub struct UniqueConstraintDef {
     pub columns: Vec<ColId>,
 }
 
-/// An auto-increment column, as declared; see [`SequenceSchema`](crate::SequenceSchema) for the
-/// effective parameters.
+/// An auto-increment column. It counts from 1 by 1 (02 §8.6).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SequenceDef {
     pub name: String,
     pub column: ColId,
-    pub increment: i128,
-    pub min_value: Option<i128>,
-    pub max_value: Option<i128>,
-    pub start: Option<i128>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -317,10 +317,10 @@ fn table_v10(table: &TableDef) -> RawTableDefV10 {
     let sequences = table.sequences.iter().map(|sequence| RawSequenceDefV10 {
         source_name: Some(sequence.name.clone()),
         column: sequence.column,
-        start: sequence.start,
-        min_value: sequence.min_value,
-        max_value: sequence.max_value,
-        increment: sequence.increment,
+        start: None,
+        min_value: None,
+        max_value: None,
+        increment: 1,
     });
     let default_values =
         defaults(table).map(|(col_id, value)| RawColumnDefaultValueV10 { col_id, value });

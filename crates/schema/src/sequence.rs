@@ -1,32 +1,21 @@
-//! Sequences: effective parameters, and which of them a module may choose (02 §8.6, §12).
+//! Sequences: which parameters a module may choose (02 §8.6, §12).
 
-use crate::def::SequenceDef;
 use crate::error::{clip, ValidationError};
-
-impl SequenceDef {
-    /// Effective start, minimum and maximum.
-    pub fn effective(&self) -> (i128, i128, i128) {
-        (
-            self.start.unwrap_or(1),
-            self.min_value.unwrap_or(1),
-            self.max_value.unwrap_or(i128::MAX),
-        )
-    }
-}
+use crate::raw::RawSequenceDefV10;
 
 /// Since 2.12 modules choose no parameters: all sequences count from 1 by 1.
-pub(crate) fn check_options(sequence: &SequenceDef) -> Result<(), ValidationError> {
-    let increment = Some(sequence.increment).filter(|increment| *increment != 1);
+pub(crate) fn check_options(name: &str, raw: &RawSequenceDefV10) -> Result<(), ValidationError> {
+    let increment = Some(raw.increment).filter(|increment| *increment != 1);
     let options = [
-        ("start", sequence.start, "none"),
-        ("min_value", sequence.min_value, "none"),
-        ("max_value", sequence.max_value, "none"),
+        ("start", raw.start, "none"),
+        ("min_value", raw.min_value, "none"),
+        ("max_value", raw.max_value, "none"),
         ("increment", increment, "1"),
     ];
     for (option, value, supported) in options {
         if let Some(value) = value {
             return Err(ValidationError::UnsupportedSequenceOption {
-                sequence: clip(&sequence.name),
+                sequence: clip(name),
                 option,
                 value,
                 supported,

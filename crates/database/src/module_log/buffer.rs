@@ -108,6 +108,10 @@ impl Account {
         }
     }
 
+    fn has_room(&self, bytes: usize) -> bool {
+        self.records.left > 0 && bytes as u64 <= self.bytes.left
+    }
+
     fn refill(&mut self, now: Instant) {
         self.bytes.refill(now);
         self.records.refill(now);
@@ -250,16 +254,22 @@ impl LogBuffer {
     pub fn take(&self, author: Author, record: &ConsoleRecord<'_>) -> bool {
         let mut pending = self.pending.lock();
         let start = pending.lines.len();
+        let is_first = !pending.is_queued;
         let account = pending.account(author);
-        account.refill(Instant::now());
+        // Few read the clock: the first of those that are written together, and those for which nothing is left.
+        if is_first || !account.has_room(record.message.len()) {
+            account.refill(Instant::now());
+        }
         // Most of a flood is not even put into words.
-        let is_worded =
-            account.records.left > 0 && record.message.len() as u64 <= account.bytes.left;
+        let is_worded = account.has_room(record.message.len());
         if is_worded {
             record.write_json_line(&mut pending.lines);
         }
         let (end, bytes) = (pending.lines.len(), pending.lines.len() - start);
         let account = pending.account(author);
+        if bytes as u64 > account.bytes.left {
+            account.refill(Instant::now());
+        }
         if bytes == 0 || bytes as u64 > account.bytes.left || end > QUEUE_BYTES_MAX {
             account.left_out.add(1, bytes.max(record.message.len()));
             pending.lines.truncate(start);

@@ -1,9 +1,9 @@
 //! Starting the log, fan-out and writer of a database.
 
 use std::any::Any;
-use std::collections::VecDeque;
 use std::panic::{catch_unwind, AssertUnwindSafe};
-use std::sync::mpsc::{channel, sync_channel, Sender};
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{channel, sync_channel, Receiver, Sender, SyncSender, TryRecvError};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -13,20 +13,20 @@ use lightcone_log::{
     CommitEvent, Log, LogError, LogWorker, LogWriter, LogWriterOptions, THREAD_NAME,
 };
 use parking_lot::Mutex;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::backfill::{Failure, Resumed};
 use crate::courier::Ready;
+use crate::effects::WayOut;
 use crate::environment::{Next, Worker};
 use crate::error::Error;
-use crate::events::FanoutItem;
-use crate::fanout::{Fanout, FanoutWorker};
+use crate::events::{Batch, FanoutItem};
+use crate::fanout::Fanout;
 use crate::guest::Guest;
 use crate::handle::DatabaseHandle;
-use crate::inbox::Inbox;
+use crate::inbox::{Inbox, Inputs};
 use crate::metrics::{Metrics, Replayed};
 use crate::module::{Module, Program};
-use crate::options::WRITER_STACK_EXTRA_BYTES;
 use crate::shared::{Ground, Shared};
 use crate::status::FAILED_TEXT;
 use crate::writer::{Phase, Writer, WriterState};
@@ -87,55 +87,101 @@ pub(super) fn start(opened: Opened) -> Result<DatabaseHandle, Error> {
     let (fanout, fanout_inbox) = channel();
     let (used_sender, used_batches) = sync_channel(SPARE_BATCHES);
     let fanout_stats = shared.status.fanout.clone();
-    let fanout_machine = Arc::new(Mutex::new(Fanout::new(shared.outbox.clone(), fanout_stats)));
-    let fanout_worker = FanoutWorker {
-        fanout: fanout_machine.clone(),
+    let machine = Arc::new(Mutex::new(Fanout::new(shared.outbox.clone(), fanout_stats)));
+    let fanout_thread = FanoutThread {
+        fanout: machine.clone(),
         inbox: fanout_inbox,
         used_batches: used_sender,
         batches: 0,
         next: None,
+        shared: Arc::downgrade(&shared),
     };
-    let fanout_thread = FanoutThread(fanout_worker, Arc::downgrade(&shared));
     spawn(&shared, "fan-out", FANOUT_STACK_BYTES, fanout_thread)?;
-    let committer = start_log(&shared, durable, fanout.clone())?;
+    let log = start_log(&shared, durable, fanout.clone())?;
+    let way_out = WayOut {
+        shared: shared.clone(),
+        log,
+        fanout,
+        machine,
+        used_batches,
+        next_offset,
+        batches: 0,
+        has_failed: false,
+    };
     let writer = Writer {
         shared: shared.clone(),
-        inbox,
-        inputs: VecDeque::new(),
+        inputs: Inputs::new(inbox),
+        way_out,
         phase: Phase::Begins(resumed),
         now: shared.environment().clocks(),
         datastore,
         guest: Guest::new(instance),
         module,
-        committer,
-        fanout,
-        fanout_machine,
-        used_batches,
         next_offset,
-        submitted_offset: next_offset,
         replayed_bytes: replayed.bytes,
         state: WriterState::default(),
         traced: None,
     };
-    let stack_bytes = shared.options.limits.host.stack_bytes_max + WRITER_STACK_EXTRA_BYTES;
     let writer = WriterThread(Some(writer), shared.clone());
-    spawn(&shared, "writer", stack_bytes, writer)?;
+    spawn(&shared, "writer", shared.stack_bytes(), writer)?;
     Ok(DatabaseHandle::new(shared))
 }
 
-/// Fan-out, which cuts its clients and ends the writer if it fails.
-struct FanoutThread(FanoutWorker, Weak<Shared>);
+/// Works off the queue of fan-out until it is stopped, or the queue has no sender left. If it fails, it cuts its clients and ends the
+/// writer.
+struct FanoutThread {
+    fanout: Arc<Mutex<Fanout>>,
+    inbox: Receiver<FanoutItem>,
+    used_batches: SyncSender<Box<Batch>>,
+    /// That it is done with.
+    batches: u64,
+    /// It has waited for this.
+    next: Option<FanoutItem>,
+    shared: Weak<Shared>,
+}
+
+impl FanoutThread {
+    fn work(&mut self) -> Next {
+        let next = self.next.take().map_or_else(|| self.inbox.try_recv(), Ok);
+        let item = match next {
+            Ok(item) => item,
+            Err(TryRecvError::Empty) => return Next::Waits,
+            Err(TryRecvError::Disconnected) => return Next::Ended,
+        };
+        let mut fanout = self.fanout.lock();
+        match item {
+            FanoutItem::Batch(mut batch) => {
+                fanout.batch(&mut batch);
+                self.batches += 1;
+                // The writer must see all that was pushed and held before (`WayOut::may_step_fanout`).
+                let done = &fanout.stats.done_batches;
+                done.store(self.batches, Ordering::Release);
+                // If the writer has enough spare batches, this one is freed.
+                let _ = self.used_batches.try_send(batch);
+            }
+            FanoutItem::Poisoned(error) => fanout.poisoned(&error),
+            FanoutItem::Shapes(waiter) => waiter.answer(fanout.shapes()),
+            FanoutItem::Stop { code, reason, done } => {
+                fanout.stop(code, &reason);
+                // A writer that has failed does not wait for it.
+                let _ = done.send(());
+                return Next::Ended;
+            }
+        }
+        Next::More
+    }
+}
 
 impl Worker for FanoutThread {
     fn step(&mut self) -> Next {
-        catch_unwind(AssertUnwindSafe(|| self.0.step())).unwrap_or_else(|panic| {
+        catch_unwind(AssertUnwindSafe(|| self.work())).unwrap_or_else(|panic| {
             tracing::error!(
                 panic = panic_text(&panic),
                 "fan-out failed; the database stops [LC0308]"
             );
-            self.0.fanout.lock().cut_all();
+            self.fanout.lock().cut_all();
             // It may wait for requests, and would take some more before it noticed.
-            if let Some(shared) = self.1.upgrade() {
+            if let Some(shared) = self.shared.upgrade() {
                 shared.fail();
             }
             Next::Ended
@@ -143,7 +189,7 @@ impl Worker for FanoutThread {
     }
 
     fn wait(&mut self) {
-        self.0.wait();
+        self.next = self.inbox.recv().ok();
     }
 }
 
@@ -218,7 +264,7 @@ impl Worker for WriterThread {
             return Next::Ended;
         };
         // What comes later has a later time.
-        writer.take_inputs();
+        writer.inputs.take();
         let now = self.1.environment().clocks();
         let stepped = catch_unwind(AssertUnwindSafe(|| writer.step(now)));
         let next = stepped.unwrap_or_else(|panic| {
@@ -245,15 +291,15 @@ impl WriterThread {
         let failed = &self.1;
         tracing::error!(database = %failed.options.identity, panic, "the writer failed; the database stops [LC0308]");
         let Some(writer) = self.0.take() else { return };
-        let (committer, fanout) = (writer.committer.clone(), writer.fanout.clone());
+        let (log, fanout) = (writer.way_out.log.clone(), writer.way_out.fanout.clone());
         drop(writer);
         failed.close();
         failed.snapshots.cancel();
         failed.procedures.stop();
         // What was submitted becomes durable and is answered before what waits for more is given up. A snapshot that waits for what
         // was never submitted ends too. The log stays locked until the snapshot has ended.
-        let log = committer.shutdown();
-        let (done, _) = sync_channel(1);
+        let log = log.shutdown();
+        let (done, _) = oneshot::channel();
         let _ = fanout.send(FanoutItem::Stop {
             code: 1011,
             reason: FAILED_TEXT.to_owned(),

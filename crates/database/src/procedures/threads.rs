@@ -9,7 +9,6 @@ use super::leased_transactions::LeasedTransactions;
 use super::thread_queue::{Bell, ThreadQueue};
 use super::under_way::UnderWay;
 use crate::error::Refusal;
-use crate::options::WRITER_STACK_EXTRA_BYTES;
 use crate::shared::Shared;
 
 /// Queues a call, and starts a thread for it if there may be one more.
@@ -18,12 +17,11 @@ pub(super) fn push(shared: &Arc<Shared>, under_way: UnderWay) {
     if !queue.push(under_way.caller, under_way) {
         return;
     }
-    let stack_bytes = shared.options.limits.host.stack_bytes_max + WRITER_STACK_EXTRA_BYTES;
     let (of, working) = (shared.clone(), queue.clone());
     let work = Box::new(move || work(&of, &working));
     let spawned = shared
         .environment()
-        .spawn_thread("procedure", stack_bytes, work);
+        .spawn_thread("procedure", shared.stack_bytes(), work);
     if let Err(error) = spawned {
         tracing::error!(database = %shared.options.identity, %error, "there is no thread for a procedure");
         queue.lose_thread();

@@ -49,6 +49,7 @@ impl Runner {
             sender,
             args: arguments.as_deref().unwrap_or_default(),
         };
+        guest.make_ready(host.shared, host.module, || config(host));
         let view = ReadView::of(evaluation.datastore);
         let outcome = guest.instance.call_view(view, &call, reads);
         if guest.instance.is_poisoned() {

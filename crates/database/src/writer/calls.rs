@@ -56,7 +56,7 @@ impl Writer {
             };
             self.request(connection, &origin, &decoded.payload, request, received);
             if self.is_step_over() && decoded.taken < decoded.requests.len() {
-                return self.inputs.push_front(Input::Requests {
+                return self.inputs.put_back(Input::Requests {
                     connection,
                     decoded,
                     place,
@@ -239,7 +239,7 @@ impl Writer {
         Ok(self.commit()?.changes)
     }
 
-    /// Runs a reducer in the open transaction and replaces the instance if it trapped.
+    /// Runs a reducer in the open transaction. If it traps, the writer takes no more before there is another instance.
     pub(super) fn execute(&mut self, reducer: u32, origin: &Origin, args: &[u8]) -> ReducerOutcome {
         let call = ReducerCall {
             id: reducer,
@@ -249,12 +249,15 @@ impl Writer {
             timestamp: origin.timestamp,
             args,
         };
+        let (shared, module) = (&self.shared, &self.module);
+        self.guest
+            .make_ready(shared, module, || shared.config.clone());
         let datastore = &mut self.datastore;
         let instance = &mut self.guest.instance;
         let outcome = instance.call_reducer(OpenTransaction::of(datastore), &call);
         if instance.is_poisoned() {
-            let config = self.shared.config.clone();
-            self.guest.replace(&self.shared, &self.module, config);
+            self.guest.replace(shared, module, shared.config.clone());
+            self.state.is_held |= self.guest.awaited().is_some();
         }
         outcome
     }
@@ -381,7 +384,7 @@ impl Writer {
             if self.state.failed || self.state.stop.is_some() {
                 return;
             }
-            if self.clock() - started >= ROUND_MAX || self.state.is_full {
+            if self.clock() - started >= ROUND_MAX || self.state.is_held {
                 break;
             }
             let Some((name, args)) = self.shared.immediate.take() else {

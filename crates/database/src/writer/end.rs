@@ -1,25 +1,17 @@
 //! The end of a database, in steps: each waits for what others have to do first.
 
-use std::sync::mpsc::{sync_channel, TryRecvError};
-use std::sync::Arc;
-use std::time::Duration;
-
 use lightcone_engine::Datastore;
 use lightcone_log::Log;
-use parking_lot::Mutex;
+use tokio::sync::oneshot::{self, error::TryRecvError};
 
 use super::state::{End, Phase, Stage};
 use super::Writer;
 use crate::environment::Next;
 use crate::events::FanoutItem;
-use crate::fanout::Fanout;
 use crate::inbox::Input;
 use crate::shared::Shared;
 use crate::snapshot;
 use crate::status::FAILED_TEXT;
-
-/// So often a database that stops looks whether it is its turn to write a snapshot.
-const TURN_LOOK: Duration = Duration::from_millis(5);
 
 impl Writer {
     /// Lets nothing more in.
@@ -27,23 +19,22 @@ impl Writer {
         self.shared.status.set_stopping(!self.state.failed);
         self.shared.snapshots.cancel();
         self.shared.procedures.stop();
-        self.inbox.close();
         self.shared.close();
         // Others who want the end hear of it when it is there.
-        let others = self.inputs.drain(..).filter_map(|input| match input {
+        let taken = self.inputs.close().into_iter();
+        let others = taken.filter_map(|input| match input {
             Input::Stop(stop) => Some(stop.done),
             _ => None,
         });
         let others: Vec<_> = others.flatten().collect();
         let (code, reason, is_opened_again, mut done) = match self.state.stop.take() {
             Some(stop) => (stop.code, stop.reason, stop.is_opened_again, stop.done),
-            None if self.state.failed => (1011, FAILED_TEXT.to_owned(), false, Vec::new()),
-            None => (1001, "module exited".to_owned(), false, Vec::new()),
+            None => (1011, FAILED_TEXT.to_owned(), false, Vec::new()),
         };
         done.extend(others);
         self.end_round();
         self.shared.log.flush();
-        self.committer.close();
+        self.way_out.log.close();
         self.phase = Phase::Ends(Box::new(End {
             is_opened_again,
             code,
@@ -57,7 +48,7 @@ impl Writer {
         end.stage = match std::mem::replace(&mut end.stage, Stage::Log) {
             Stage::Log if !self.has_log_ended() => return self.end_later(end, Stage::Log),
             Stage::Log => {
-                let log = self.committer.shutdown();
+                let log = self.way_out.log.shutdown();
                 match &log {
                     Ok(_) if !self.state.failed => mark_planned(&self.shared, &self.datastore),
                     Ok(_) => {}
@@ -65,21 +56,21 @@ impl Writer {
                         tracing::error!(database = %self.shared.options.identity, %error, "the log did not end properly")
                     }
                 }
-                let (done, told) = sync_channel(1);
+                let (done, told) = oneshot::channel();
                 let (code, reason) = (end.code, std::mem::take(&mut end.reason));
-                let _ = self.fanout.send(FanoutItem::Stop { code, reason, done });
+                let _ = self
+                    .way_out
+                    .fanout
+                    .send(FanoutItem::Stop { code, reason, done });
                 Stage::Fanout(log, told)
             }
-            Stage::Fanout(log, told) => {
+            Stage::Fanout(log, mut told) => {
                 if told.try_recv() == Err(TryRecvError::Empty) {
                     return self.end_later(end, Stage::Fanout(log, told));
                 }
                 // Fan-out does it, unless it failed.
-                let outbox = self.shared.outbox.clone();
-                outbox.end();
-                // No client is connected any more.
-                let fanout = Fanout::new(outbox, self.shared.status.fanout.clone());
-                self.fanout_machine = Arc::new(Mutex::new(fanout));
+                self.shared.outbox.end();
+                self.way_out.forget_clients();
                 let log_bytes = self.log_bytes();
                 let log_bytes = log_bytes.saturating_sub(self.state.log_bytes_at_snapshot);
                 let deadline = snapshot::time_at_stop(&self.shared, log_bytes);
@@ -89,12 +80,17 @@ impl Writer {
                     (log, _) => return tell_end(*end, log.ok()),
                 }
             }
-            Stage::Turn(mut log, deadline) => {
-                let state = || self.datastore.snapshot();
-                if !snapshot::write_at_stop(&self.shared, state, log.as_mut(), deadline) {
-                    return self.end_later(end, Stage::Turn(log, deadline));
+            Stage::Turn(log, deadline) => {
+                match snapshot::begin_at_stop(&self.shared, &mut self.datastore, log, deadline) {
+                    Ok(written) => Stage::Snapshot(written),
+                    Err(log) => return self.end_later(end, Stage::Turn(log, deadline)),
                 }
-                return tell_end(*end, Some(log));
+            }
+            Stage::Snapshot(mut written) => {
+                if written.try_recv() == Err(TryRecvError::Empty) {
+                    return self.end_later(end, Stage::Snapshot(written));
+                }
+                return tell_end(*end, None);
             }
         };
         self.phase = Phase::Ends(end);
@@ -109,22 +105,7 @@ impl Writer {
 
     /// Whether the log has ended, and nothing else has its files.
     pub(super) fn has_log_ended(&self) -> bool {
-        self.committer.has_ended() && self.shared.snapshots.is_idle()
-    }
-
-    /// Waits until it has.
-    pub(super) fn wait_for_log_end(&self) {
-        self.committer.wait_ended();
-        drop(self.shared.snapshots.hold());
-    }
-
-    pub(super) fn wait_for_end(&self, end: &End) {
-        match &end.stage {
-            Stage::Log => self.wait_for_log_end(),
-            // Its sender goes then.
-            Stage::Fanout(_, told) => drop(told.recv()),
-            Stage::Turn(..) => std::thread::sleep(TURN_LOOK),
-        }
+        self.way_out.log.has_ended() && self.shared.snapshots.is_idle()
     }
 }
 

@@ -1,12 +1,9 @@
 //! Snapshots of a database, and what is counted of it.
 
-use std::sync::Arc;
-
-use tokio::sync::OwnedSemaphorePermit;
-
 use super::Writer;
-use crate::inbox::{Input, TableRows};
+use crate::inbox::TableRows;
 use crate::snapshot::{self, SnapshotJob};
+use crate::status::SnapshotTurn;
 
 impl Writer {
     pub(super) fn table_rows(&self) -> Vec<TableRows> {
@@ -23,7 +20,7 @@ impl Writer {
 
     /// Since the newest snapshot when the database was opened.
     pub(super) fn log_bytes(&self) -> u64 {
-        self.replayed_bytes + self.committer.stats().log_bytes
+        self.replayed_bytes + self.way_out.log.log_bytes()
     }
 
     pub(super) fn snapshot_if_due(&mut self) {
@@ -46,30 +43,20 @@ impl Writer {
             return;
         }
         self.state.snapshot_running = true;
-        let turns = &self.shared.options.commons.snapshots;
-        if let Ok(turn) = turns.clone().try_acquire_owned() {
-            return self.begin_snapshot(turn);
+        if let Some(turn) = snapshot::take_turn(&self.shared) {
+            self.begin_snapshot(turn);
         }
-        // Nothing is frozen meanwhile. The sender alone would keep the inbox open, all that is shared would stay with it.
-        let (turns, shared) = (turns.clone(), Arc::downgrade(&self.shared));
-        let wait = async move {
-            if let (Ok(turn), Some(shared)) = (turns.acquire_owned().await, shared.upgrade()) {
-                // A database that has stopped lets the next one have its turn.
-                let _ = shared.inbox.send(Input::SnapshotTurn(turn));
-            }
-        };
-        self.shared.environment().spawn_task(Box::pin(wait));
     }
 
     /// Freezes the tables and has them written beside the writer.
-    pub(super) fn begin_snapshot(&mut self, turn: OwnedSemaphorePermit) {
+    pub(super) fn begin_snapshot(&mut self, turn: SnapshotTurn) {
         if self.shared.status.is_read_only() {
             self.state.snapshot_running = false;
             return;
         }
         let job = SnapshotJob {
             shared: self.shared.clone(),
-            committer: self.committer.clone(),
+            committer: self.way_out.log.clone(),
             snapshot: Some(self.datastore.snapshot()),
             next_offset: self.next_offset,
             log_bytes: self.log_bytes(),

@@ -51,7 +51,7 @@ impl Writer {
     pub(super) fn end_round_before(&mut self, reducer: u32) {
         let usual_ns = self.module.reducer(reducer).counters.usual_ns();
         let is_slow = usual_ns >= SLOW_NS && usual_ns != u64::MAX;
-        if is_slow && !self.state.batch.events.is_empty() {
+        if is_slow && !self.state.effects.batch.events.is_empty() {
             self.end_round();
         }
     }

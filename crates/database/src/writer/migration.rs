@@ -257,7 +257,7 @@ impl Writer {
                 return Err(error);
             }
         };
-        let deltas = &mut self.state.output.deltas;
+        let deltas = &mut self.state.effects.output.deltas;
         self.state.windows.end_publish(deltas);
         let ops = ops.start..deltas.position();
         self.tell_of_swapped(swapped, ops);

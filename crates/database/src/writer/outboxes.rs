@@ -29,31 +29,23 @@ const REASON_BYTES_MAX: usize = 1 << 10;
 impl Writer {
     /// Whatever waits is to be sent: after opening.
     pub(super) fn load_outboxes(&mut self) {
-        self.state.output.outbound = self.datastore.waiting_streams();
+        self.state.effects.output.outbound = self.datastore.waiting_streams();
     }
 
     /// At the end of a round: sends what is due, and has itself woken for what comes.
     pub(super) fn run_outboxes(&mut self) {
-        if self.state.outboxes.streams.is_empty() && self.state.output.outbound.is_empty() {
+        if self.state.outboxes.streams.is_empty() && self.state.effects.output.outbound.is_empty() {
             return;
         }
         let now = self.now.instant;
-        for stream in std::mem::take(&mut self.state.output.outbound) {
+        for stream in std::mem::take(&mut self.state.effects.output.outbound) {
             self.wake_if_settled(stream, now);
         }
         if self.state.stop.is_some() || self.state.failed || self.shared.status.is_read_only() {
             return self.state.timers.set(Timer::Outboxes, None);
         }
-        // The rest is due at once, when there is room.
-        while !self.round_is_full() && !self.state.is_full {
-            let Some(stream) = self.state.outboxes.pop_due(now) else {
-                break;
-            };
-            self.send_head(stream, now);
-        }
-        // What was dropped goes to the log now: the writer may have nothing else to do.
-        if !self.state.batch.events.is_empty() {
-            self.end_round();
+        while let Some(stream) = self.state.outboxes.pop_due(now) {
+            self.send_head(stream);
         }
         let outboxes = &self.state.outboxes;
         let messages = &self.shared.metrics.messages;
@@ -77,7 +69,7 @@ impl Writer {
         }
     }
 
-    fn send_head(&mut self, id: u64, now: Instant) {
+    fn send_head(&mut self, id: u64) {
         let found = self
             .datastore
             .outbound_stream(id)
@@ -86,13 +78,11 @@ impl Writer {
             self.state.outboxes.streams.remove(&id);
             return;
         };
+        // A message comes and goes with its row, and a table with messages stays an outbox table.
         let row = self.datastore.outbox_row(stream.table, head.id);
-        let Some(row) = row.map(<[u8]>::to_vec) else {
-            // A row takes its message along when it goes. One without a row would hold up its stream for ever.
-            return self.drop_head(&stream, &head, now);
-        };
         let schema = self.datastore.schema(stream.table);
-        let Some(outbox) = schema.and_then(|schema| schema.outbox.clone()) else {
+        let outbox = schema.and_then(|schema| schema.outbox.clone());
+        let (Some(row), Some(outbox)) = (row.map(<[u8]>::to_vec), outbox) else {
             self.state.outboxes.streams.remove(&id);
             return;
         };
@@ -247,16 +237,6 @@ impl Writer {
             *seq = expected;
         }
         Ok(Duration::ZERO)
-    }
-
-    fn drop_head(&mut self, stream: &OutboundStream, head: &OutboundMessage, now: Instant) {
-        let dropped: Result<(), DatastoreError> =
-            self.change(|datastore| datastore.drop_outbound_head(stream.id, head.seq));
-        let at = match dropped {
-            Ok(()) => now,
-            Err(_) => now + PAUSE_MAX,
-        };
-        self.state.outboxes.wake(stream.id, now, at);
     }
 
     /// The result of a message is there: the callback hears of it, and row and message go, in one transaction.

@@ -1,20 +1,18 @@
 //! Calls of procedures (03 §10) and of HTTP handlers (03 §11.6), as far as they are the writer's: where they run, the tables that
 //! are lent to those beside it, and what is left to do when they have ended.
 
-use std::sync::mpsc::RecvTimeoutError;
 use std::task::Poll;
 use std::time::Duration;
 
 use lightcone_accounts::Counted;
 use lightcone_engine::DatastoreError;
-use lightcone_host::{
-    trap_of, HandlerResponse, HttpResponse, InterruptReason, ProcedureOutcome, ProcedureResult,
-};
+use lightcone_host::{trap_of, HandlerResponse, HttpResponse, ProcedureOutcome, ProcedureResult};
 use lightcone_types::bsatn::{Decode as _, Reader};
 use lightcone_types::{Identity, TimeDuration};
 use lightcone_wire::server;
 
 use super::timers::Timer;
+use super::waits::GIVEN_BACK;
 use super::Writer;
 use crate::calls::{CallError, CallOutcome, HandlerAnswer, HandlerRequest};
 use crate::error::Refusal;
@@ -35,8 +33,6 @@ const TICKS_MAX: u32 = 2;
 /// So long it may compute outside of its transactions.
 const COMPUTES_MAX: Duration = Duration::from_millis(2);
 const TURN_MAX: Duration = Duration::from_millis(100);
-/// Why the tables are there after a loan.
-const GIVEN_BACK: &str = "a lease gives the tables back whatever happens";
 
 impl Writer {
     /// A procedure for a caller. Its transactions go to all subscribers, its caller among them, before the answer.
@@ -138,7 +134,7 @@ impl Writer {
     /// run to its end.
     fn run_fiber(&mut self, mut fiber: Fiber, mut is_lent: bool, turn: Duration) {
         let (started, counters) = (self.clock(), fiber.counters.clone());
-        let is_over = |writer: &Writer| writer.clock() - started >= turn || writer.state.is_full;
+        let is_over = |writer: &Writer| writer.clock() - started >= turn || writer.state.is_held;
         let (mut ticks, mut computed) = (0, Duration::ZERO);
         let ended = loop {
             let polled_at = self.clock();
@@ -241,19 +237,6 @@ impl Writer {
             true => Ok(()),
             false => Err(Refusal(TABLES_CHANGED_TEXT.to_owned())),
         }
-    }
-
-    /// Waits for tables that were lent to a call on another thread.
-    fn wait_for_tables(&self, control: &Control) -> Returned {
-        let returned = &self.state.loans.returned;
-        let ms_max = self.shared.options.limits.host.procedure_transaction_ms_max;
-        let mut back = returned.recv_timeout(Duration::from_millis(ms_max));
-        if matches!(back, Err(RecvTimeoutError::Timeout)) {
-            control.end(InterruptReason::TransactionTime);
-            // Its code is stopped at the next tick, and all that the host does for it is bounded.
-            back = returned.recv().map_err(|_| RecvTimeoutError::Disconnected);
-        }
-        back.expect(GIVEN_BACK)
     }
 
     /// Commits the open transaction and tells subscribers.

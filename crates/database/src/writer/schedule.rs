@@ -44,7 +44,7 @@ impl Writer {
     /// Plans the calls of all rows, as if they had just been inserted: after opening.
     pub(super) fn load_schedules(&mut self) {
         self.state.schedules.queue.clear();
-        self.state.output.schedules = self.datastore.schedules();
+        self.state.effects.output.schedules = self.datastore.schedules();
         self.plan_changes(self.now.time);
     }
 
@@ -72,7 +72,7 @@ impl Writer {
 
     /// At the end of a round: notes what changed, calls what is due, and has itself woken for what comes.
     pub(super) fn run_schedules(&mut self) {
-        if self.state.schedules.queue.is_empty() && self.state.output.schedules.is_empty() {
+        if self.state.schedules.queue.is_empty() && self.state.effects.output.schedules.is_empty() {
             return;
         }
         if self.state.stop.is_some() || self.state.failed || self.shared.status.is_read_only() {
@@ -87,7 +87,7 @@ impl Writer {
         let mut calls = 0;
         while calls < CALLS_PER_ROUND_MAX
             && self.clock() - started < ROUND_MAX
-            && !self.state.is_full
+            && !self.state.is_held
         {
             let Some((key, intended)) = self.state.schedules.queue.pop_due(now) else {
                 break;
@@ -107,14 +107,14 @@ impl Writer {
 
     fn plan_changes(&mut self, now: Timestamp) {
         let state = &mut self.state;
-        for ScheduleChange { key, at } in state.output.schedules.drain(..) {
+        for ScheduleChange { key, at } in state.effects.output.schedules.drain(..) {
             match at {
                 Some(at) => state.schedules.queue.set(key, at, now),
                 None => state.schedules.queue.remove(key),
             }
         }
         // One huge transaction must not pin its memory for ever.
-        state.output.schedules.shrink_to(1 << 12);
+        state.effects.output.schedules.shrink_to(1 << 12);
     }
 
     fn notice_clock(&mut self, now: Timestamp) {

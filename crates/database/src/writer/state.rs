@@ -1,11 +1,10 @@
 //! What the writer knows beside the tables.
 
 use std::collections::HashMap;
-use std::sync::mpsc::Receiver;
 use std::sync::Arc;
 use std::time::Instant;
 
-use lightcone_engine::CommitOutput;
+use lightcone_engine::Datastore;
 use lightcone_live::{FirstRows, LiveQuery, QueryLoad, Takers, Windows, WorkBudget};
 use lightcone_log::{Log, ProposeError};
 use lightcone_types::{ColId, Identity, TableId};
@@ -17,7 +16,8 @@ use super::running_backfill::RunningBackfill;
 use super::schedules::Schedules;
 use super::timers::Timers;
 use crate::backfill::{Failure, Resumed};
-use crate::events::Batch;
+use crate::effects::Effects;
+use crate::error::Error;
 use crate::frozen::FrozenTables;
 use crate::inbox::Stop;
 use crate::outgoing::OutgoingQueue;
@@ -84,8 +84,12 @@ pub(crate) enum Phase {
     /// It has done nothing yet. A backfill goes on with this.
     Begins(Option<Result<Resumed, Failure>>),
     Runs,
+    /// The log has failed, and the state that is durable is read beside it.
+    Recovers(Recovered),
     Ends(Box<End>),
 }
+
+pub(crate) type Recovered = oneshot::Receiver<Result<Datastore, Error>>;
 
 /// How a database ends, and how far it is.
 pub(crate) struct End {
@@ -103,18 +107,17 @@ pub(super) enum Stage {
     /// All that was committed is durable, and no snapshot is being written.
     Log,
     /// Clients have been told.
-    Fanout(Result<Box<dyn Log>, ProposeError>, Receiver<()>),
+    Fanout(Result<Box<dyn Log>, ProposeError>, oneshot::Receiver<()>),
     /// It is its turn to write a snapshot, until this time.
     Turn(Box<dyn Log>, Instant),
+    /// It is written, and the log closed.
+    Snapshot(oneshot::Receiver<()>),
 }
 
 #[derive(Default)]
 pub(crate) struct WriterState {
-    pub(super) output: CommitOutput,
-    pub(super) batch: Box<Batch>,
-    /// Where the record of each transaction of the round ends in `output.records`.
-    pub(super) record_ends: Vec<usize>,
-    /// How many of these are of reducers.
+    pub(super) effects: Effects,
+    /// How many records of the round are of reducers.
     pub(super) round_reducer_records: u64,
     pub(super) clients: FxHashMap<ConnectionNumber, Client>,
     /// Those that are live. Clients choose the ids, which are hashed with a secret.
@@ -146,10 +149,8 @@ pub(crate) struct WriterState {
     /// The last reading of the clock, if nothing but the calls of `run` was done since.
     pub(super) last_reading: Option<Instant>,
     pub(super) run: Run,
-    /// So much waits for the log, or for fan-out, that the writer takes nothing more.
-    pub(super) is_full: bool,
-    /// Batches given to fan-out.
-    pub(super) sent_batches: u64,
+    /// The writer takes nothing more: so much waits for the log, or for fan-out, or an instance is being made.
+    pub(super) is_held: bool,
     pub(super) log_bytes_at_snapshot: u64,
     pub(super) snapshot_running: bool,
     /// Rows are migrated one by one.

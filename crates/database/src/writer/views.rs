@@ -61,7 +61,7 @@ impl RoundTransactions<'_> {
                 connection,
                 message,
             );
-            let events = &mut self.state.batch.events;
+            let events = &mut self.state.effects.batch.events;
             events.push(Event::Answered { connection, answer });
         }
     }
@@ -80,7 +80,7 @@ impl RoundTransactions<'_> {
         };
         self.tell(messages);
         if !changes.is_empty() {
-            let events = &mut self.state.batch.events;
+            let events = &mut self.state.effects.batch.events;
             events.push(Event::Committed { ops: changes });
         }
         result

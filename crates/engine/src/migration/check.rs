@@ -1,7 +1,6 @@
 //! What is looked at before the first step: that the stored tables are those of the running program, and what values columns have.
 
-use lightcone_schema::{ModuleDef, SequenceDef, Step, TableDef, TableKind, TableSchema};
-use lightcone_types::AlgebraicType;
+use lightcone_schema::{ModuleDef, Step, TableDef, TableKind, TableSchema};
 
 use super::stored::{part, table_of};
 use super::work::{Done, MigrationError, MigrationWork};
@@ -55,9 +54,9 @@ impl Datastore {
         let Some(column) = def.columns.get(position) else {
             return Err(MigrationError::Plan("a sequence without column".to_owned()));
         };
-        let (min, max) = range_of(sequence, &column.ty);
+        let (_, max) = column_range(&column.ty);
         let integer = |bytes: &[u8]| column.ty.integer()?.to_i128(bytes);
-        let is_in_range = |value: &i128| (min..=max).contains(value);
+        let is_in_range = |value: &i128| (1..=max).contains(value);
         let found = match schema.columns.get(position) {
             // A new column: all rows get its default.
             None if table.rows().row_count() == 0 => None,
@@ -79,7 +78,7 @@ impl Datastore {
             Some(value) => Err(MigrationError::SequenceInRange {
                 sequence: sequence.name.clone(),
                 detail: format!(
-                    "a row of `{}` has {value} in `{}`, and the sequence issues values from {min} to {max}",
+                    "a row of `{}` has {value} in `{}`, and the sequence issues values from 1 to {max}",
                     schema.name, column.name
                 ),
             }),
@@ -123,11 +122,4 @@ fn bare(schema: TableSchema) -> TableSchema {
 /// Whether two lists of different things have the same, in whatever order.
 fn same<T: PartialEq>(a: &[T], b: &[T]) -> bool {
     a.len() == b.len() && a.iter().all(|each| b.contains(each))
-}
-
-/// The values that a sequence may issue into a column of this type.
-fn range_of(sequence: &SequenceDef, ty: &AlgebraicType) -> (i128, i128) {
-    let (lowest, highest) = column_range(ty);
-    let (_, min, max) = sequence.effective();
-    (min.clamp(lowest, highest), max.clamp(lowest, highest))
 }

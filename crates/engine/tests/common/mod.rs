@@ -116,10 +116,6 @@ impl Def {
         self.0.sequences.push(SequenceDef {
             name,
             column: ColId(column),
-            start: None,
-            min_value: None,
-            max_value: None,
-            increment: 1,
         });
         self
     }

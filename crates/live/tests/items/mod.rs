@@ -8,7 +8,7 @@ use lightcone_live::{LiveQuery, Shapes};
 use lightcone_query::{compile_subscription, Caller, Catalog, SelectPlan};
 use lightcone_schema::raw::{RawModuleDef, RawModuleDefV10};
 use lightcone_schema::{ColumnDef, ModuleDef, TableAccess, TableDef, TableSchema};
-use lightcone_types::{AlgebraicType as T, Encode, Identity, TableId, TypeRef};
+use lightcone_types::{AlgebraicType as T, Encode, Identity, ProductTypeElement, TableId, TypeRef};
 /// A table `items` of an `id`, a `key` and two equal texts, without an index.
 pub struct Items {
     pub datastore: Datastore,
@@ -20,6 +20,14 @@ struct OneTable(Arc<TableSchema>);
 impl Catalog for OneTable {
     fn table(&self, name: &str) -> Option<Arc<TableSchema>> {
         (name == self.0.name).then(|| self.0.clone())
+    }
+
+    fn parameters(&self, _: TableId) -> &[ProductTypeElement] {
+        &[]
+    }
+
+    fn rules(&self, _: TableId) -> &[String] {
+        &[]
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use lightcone_query::{compile_statement, Caller, Catalog, ExecuteError, Progress, Query, Run};
 use lightcone_schema::TableSchema;
 use lightcone_table::{Table, TableView, Tables};
-use lightcone_types::{Identity, TableId};
+use lightcone_types::{Identity, ProductTypeElement, TableId};
 
 #[derive(Default)]
 pub struct Database {
@@ -25,6 +25,10 @@ impl Catalog for Database {
         let mut tables = self.tables.values();
         let found = tables.find(|table| table.schema.name == name)?;
         Some(found.schema.clone())
+    }
+
+    fn parameters(&self, _: TableId) -> &[ProductTypeElement] {
+        &[]
     }
 
     fn rules(&self, table: TableId) -> &[String] {

@@ -15,7 +15,9 @@ use lightcone_schema::{
 };
 use lightcone_table::RowLayout;
 use lightcone_types::bsatn::encode_value;
-use lightcone_types::{AlgebraicType, AlgebraicValue, ColId, Identity, IndexId, TableId};
+use lightcone_types::{
+    AlgebraicType, AlgebraicValue, ColId, Identity, IndexId, ProductTypeElement, TableId,
+};
 
 const GUARDED_RULE: &str =
     "SELECT guarded.* FROM guarded JOIN team ON guarded.id = team.id WHERE team.open = TRUE";
@@ -29,6 +31,10 @@ impl Catalog for Tables {
         canonical
             .or_else(|| self.0.iter().find(|t| t.accessor.as_deref() == Some(name)))
             .cloned()
+    }
+
+    fn parameters(&self, _: TableId) -> &[ProductTypeElement] {
+        &[]
     }
 
     fn rules(&self, table: TableId) -> &[String] {

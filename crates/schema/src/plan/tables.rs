@@ -236,13 +236,6 @@ impl Planner<'_> {
     }
 
     fn sequences(&mut self, old: &TableDef, new: &TableDef) {
-        let parameters = |table: &TableDef, sequence: &SequenceDef| {
-            (
-                column_name(table, sequence.column),
-                sequence.effective(),
-                sequence.increment,
-            )
-        };
         by_name(
             [&old.sequences, &new.sequences],
             |sequence| &sequence.name,
@@ -252,7 +245,7 @@ impl Planner<'_> {
                     Pair::Added => self.step(Step::AddSequence { table, sequence }),
                     Pair::Removed => self.step(Step::RemoveSequence { table, sequence }),
                     Pair::Both(before, after) => {
-                        if parameters(old, before) != parameters(new, after) {
+                        if column_name(old, before.column) != column_name(new, after.column) {
                             self.step(Step::RemoveSequence {
                                 table: table.clone(),
                                 sequence: sequence.clone(),

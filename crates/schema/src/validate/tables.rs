@@ -381,8 +381,9 @@ impl TableValidator<'_, '_> {
     fn sequences(&mut self, raw: Vec<RawSequenceDefV10>) -> Vec<SequenceDef> {
         let mut sequenced = HashSet::new();
         let mut sequences = Vec::with_capacity(raw.len());
-        for raw in raw {
-            let Some(name) = self.name(raw.source_name, &[raw.column], "seq") else {
+        for mut raw in raw {
+            let given = raw.source_name.take();
+            let Some(name) = self.name(given, &[raw.column], "seq") else {
                 return sequences;
             };
             check_given_name(self.level.cx, &name);
@@ -405,16 +406,11 @@ impl TableValidator<'_, '_> {
             if !sequenced.insert(raw.column) {
                 self.push(|table| ValidationError::OneAutoInc { table, column });
             }
-            let def = SequenceDef {
+            self.level.cx.check(check_options(&name, &raw));
+            sequences.push(SequenceDef {
                 name,
                 column: raw.column,
-                increment: raw.increment,
-                min_value: raw.min_value,
-                max_value: raw.max_value,
-                start: raw.start,
-            };
-            self.level.cx.check(check_options(&def));
-            sequences.push(def);
+            });
         }
         sequences
     }
