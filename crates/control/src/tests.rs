@@ -119,7 +119,9 @@ fn roles_are_kept_until_they_are_taken() {
     let (database, alice, bob) = (identity(1), identity(2), identity(3));
     let early = control.set_role((&database, &alice), Some(Role::Owner), |_, _| true);
     assert!(matches!(early, Err(ControlError::Gone(_))));
-    control.insert_database(record(1, 9)).expect("insert");
+    control
+        .insert_database(record(1, 9), Due::Open)
+        .expect("insert");
     let set = |control: &ControlDb, who: &Identity, role| {
         control.set_role((&database, who), role, |_, _| true)
     };
@@ -143,7 +145,9 @@ fn roles_are_kept_until_they_are_taken() {
     assert_eq!(control.collaborators(&database), [(alice, Role::Owner)]);
     // They do not come back with a database that has the same identity.
     control.delete_database(&database).expect("deleted");
-    control.insert_database(record(1, 9)).expect("insert");
+    control
+        .insert_database(record(1, 9), Due::Open)
+        .expect("insert");
     assert_eq!(control.collaborators(&database), []);
     drop(control);
     let control = ControlDb::open(dir.path()).expect("open again");
@@ -154,8 +158,12 @@ fn roles_are_kept_until_they_are_taken() {
 fn records_survive_a_restart_and_names_survive_a_deletion() {
     let dir = tempfile::tempdir().expect("temporary directory");
     let control = ControlDb::open(dir.path()).expect("open");
-    let first = control.insert_database(record(1, 9)).expect("insert");
-    let second = control.insert_database(record(2, 9)).expect("insert");
+    let first = control
+        .insert_database(record(1, 9), Due::Open)
+        .expect("insert");
+    let second = control
+        .insert_database(record(2, 9), Due::Open)
+        .expect("insert");
     assert!(first.id < second.id);
     control
         .register_name(&name("a"), (&identity(9), &identity(9)), &identity(1))
@@ -183,7 +191,9 @@ fn gold() -> tempfile::TempDir {
     let dir = tempfile::tempdir().expect("temporary directory");
     let control = ControlDb::open(dir.path()).expect("open");
     for number in 1..4 {
-        control.insert_database(record(number, 9)).expect("insert");
+        control
+            .insert_database(record(number, 9), Due::Open)
+            .expect("insert");
         control
             .register_name(
                 &name(&format!("n{number}")),
@@ -376,10 +386,10 @@ fn where_a_name_of_another_leads_only_its_owner_creates_a_database() {
     let control = ControlDb::open(dir.path()).expect("opens");
     // Its name is left of a database that was deleted.
     let (owner, other) = (record(3, 9), record(3, 8));
-    let refused = control.insert_database(other.clone());
+    let refused = control.insert_database(other.clone(), Due::Open);
     assert!(matches!(refused, Err(ControlError::NameOfAnother(name)) if name == "n3"));
-    control.insert_database(owner).expect("his own");
-    let refused = control.insert_database(other);
+    control.insert_database(owner, Due::Open).expect("his own");
+    let refused = control.insert_database(other, Due::Open);
     assert!(matches!(refused, Err(ControlError::Exists(_))));
 }
 
@@ -391,11 +401,13 @@ fn a_deleted_database_stays_its_founders() {
     control
         .may_choose(&database, &other)
         .expect("it has no owner yet");
-    control.insert_database(record(1, 9)).expect("insert");
+    control
+        .insert_database(record(1, 9), Due::Open)
+        .expect("insert");
     control.delete_database(&database).expect("deleted");
     let is_refused = |control: &ControlDb| {
         let chosen = control.may_choose(&database, &other);
-        let inserted = control.insert_database(record(1, 8));
+        let inserted = control.insert_database(record(1, 8), Due::Open);
         matches!(chosen, Err(ControlError::FoundedByAnother(of)) if of == database)
             && matches!(inserted, Err(ControlError::FoundedByAnother(of)) if of == database)
     };
@@ -414,14 +426,18 @@ fn a_deleted_database_stays_its_founders() {
         assert!(is_refused(&control));
     }
     control.may_choose(&database, &founder).expect("his own");
-    let first = control.insert_database(record(1, 9)).expect("his own");
+    let first = control
+        .insert_database(record(1, 9), Due::Open)
+        .expect("his own");
     assert!(
         control.state.read().founders.is_empty(),
         "its record says it"
     );
     // What was meant for the one before does not count for the next one.
     control.delete_database(&database).expect("deleted");
-    control.insert_database(record(1, 9)).expect("his own");
+    control
+        .insert_database(record(1, 9), Due::Open)
+        .expect("his own");
     let reset = control.reset_database(&first);
     assert!(matches!(reset, Err(ControlError::Gone(of)) if of == database));
 }
@@ -431,8 +447,12 @@ fn a_deleted_database_stays_its_founders() {
 fn where_founders_may_be_forgotten_no_identity_is_chosen() {
     let dir = tempfile::tempdir().expect("temporary directory");
     let control = ControlDb::open(dir.path()).expect("open");
-    control.insert_database(record(1, 9)).expect("insert");
-    control.insert_database(record(2, 9)).expect("insert");
+    control
+        .insert_database(record(1, 9), Due::Open)
+        .expect("insert");
+    control
+        .insert_database(record(2, 9), Due::Open)
+        .expect("insert");
     control
         .register_name(&name("a"), (&identity(9), &identity(9)), &identity(2))
         .expect("a");
@@ -448,7 +468,7 @@ fn where_founders_may_be_forgotten_no_identity_is_chosen() {
         his.expect("his own");
     }
     control
-        .insert_database(record(4, 8))
+        .insert_database(record(4, 8), Due::Open)
         .expect("a new identity");
 }
 
@@ -497,22 +517,28 @@ fn one_owner_has_so_many_databases_and_names() {
         named: [identity(8)].into(),
     });
     for number in [1, 2] {
-        control.insert_database(record(number, 9)).expect("room");
+        control
+            .insert_database(record(number, 9), Due::Open)
+            .expect("room");
     }
-    let third = control.insert_database(record(3, 9));
+    let third = control.insert_database(record(3, 9), Due::Open);
     assert!(matches!(
         third,
         Err(ControlError::TooManyOfOwner { max: 2, .. })
     ));
     assert!(control.may_have_more(&identity(9)).is_err());
     for number in [3, 4] {
-        control.insert_database(record(number, 8)).expect("room");
+        control
+            .insert_database(record(number, 8), Due::Open)
+            .expect("room");
     }
-    let fifth = control.insert_database(record(5, 7));
+    let fifth = control.insert_database(record(5, 7), Due::Open);
     assert!(matches!(fifth, Err(ControlError::TooManyDatabases(4))));
     // Who deletes one may make another.
     control.delete_database(&identity(1)).expect("deleted");
-    control.insert_database(record(5, 9)).expect("room");
+    control
+        .insert_database(record(5, 9), Due::Open)
+        .expect("room");
 
     let take = |owner: u8, text: &str| {
         let owner = identity(owner);
