@@ -123,12 +123,12 @@ impl ControlDb {
         self.state.read().databases.values().cloned().collect()
     }
 
-    /// When a database is to be opened though nobody asks for it.
+    /// When a database is to be opened without a request.
     pub fn due(&self, identity: &Identity) -> Due {
         self.state.read().due(identity)
     }
 
-    /// The databases that are to be opened until then though nobody asks for them: those first that have planned a call, then in
+    /// The databases that are to be opened until then without a request: those first that have planned a call, then in
     /// the order of their ids.
     pub fn due_until(&self, until: Timestamp) -> Vec<Identity> {
         let state = self.state.read();

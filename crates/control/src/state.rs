@@ -55,7 +55,7 @@ pub(super) enum Change {
         identity: Identity,
         role: Option<Role>,
     },
-    /// When a database is to be opened though nobody asks for it.
+    /// When a database is to be opened without a request.
     Due {
         database: Identity,
         due: Due,
@@ -386,7 +386,7 @@ mod tests {
         assert!(String::from_utf8_lossy(&anew[0]).contains(&founder));
         let again = State::replay(anew.iter().map(Vec::as_slice)).expect("its own records");
         assert_eq!(again.founders, state.founders);
-        // Where nobody has said when a database is to be opened, it may be at once.
+        // Earlier versions did not say when a database is to be opened: it may be at once.
         let due = |due: &str| format!(r#"[{{"Due":{{"database":"{d}","due":{due}}}}}]"#);
         let at = Due::At(lightcone_types::Timestamp(-5));
         for (written, read) in [

@@ -4,7 +4,8 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use lightcone_storage::sim::{FaultyDisk, Operation};
-use lightcone_types::Hash;
+use lightcone_types::{Due, Hash, Timestamp};
+use proptest::prelude::*;
 
 use super::state::{FOUNDERS_MAX, FOUNDERS_PER_OWNER_MAX};
 use super::*;
@@ -742,4 +743,104 @@ fn no_caller_waits_for_a_journal_that_is_written_anew() {
     disk.mend();
     change.join().expect("no panic").expect("changed");
     assert!(read.expect("no reader waits"));
+}
+
+/// What a store with times of databases is told.
+#[derive(Clone, Debug)]
+enum Step {
+    Insert(u8, Due),
+    /// As earlier versions did it: without a time.
+    InsertEarlier(u8),
+    Note(Vec<(u8, Due)>),
+    Delete(u8),
+    WriteAnew,
+    OpenAgain,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let due = || {
+        prop_oneof![
+            Just(Due::Open),
+            Just(Due::Never),
+            (-3..3_i64).prop_map(|us| Due::At(Timestamp(us)))
+        ]
+    };
+    let notes = proptest::collection::vec((0..5_u8, due()), 0..4);
+    let step = prop_oneof![
+        2 => (0..5_u8, due()).prop_map(|(number, due)| Step::Insert(number, due)),
+        1 => (0..5_u8).prop_map(Step::InsertEarlier),
+        3 => notes.prop_map(Step::Note),
+        1 => (0..5_u8).prop_map(Step::Delete),
+        1 => Just(Step::WriteAnew),
+        1 => Just(Step::OpenAgain),
+    ];
+    proptest::collection::vec(step, 0..14)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Against a map, also of a journal that an earlier version began.
+    #[test]
+    fn times_are_those_that_were_noted_last(steps in steps()) {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let mut control = ControlDb::open(dir.path()).expect("open");
+        // By the ids of databases, which ascend.
+        let mut model: Vec<(u8, Due)> = Vec::new();
+        let known = |model: &[(u8, Due)], number: u8| model.iter().any(|(known, _)| *known == number);
+        for step in steps {
+            match step {
+                Step::Insert(number, due) => {
+                    let inserted = control.insert_database(record(number, 9), due);
+                    prop_assert_eq!(inserted.is_ok(), !known(&model, number));
+                    if inserted.is_ok() {
+                        model.push((number, due));
+                    }
+                }
+                Step::InsertEarlier(number) if !known(&model, number) => {
+                    let id = control.state.read().last_database_id + 1;
+                    let change = Change::Database(DatabaseRecord { id, ..record(number, 9) });
+                    let written = control.journal.lock().as_mut().expect("open").append(&[change]);
+                    written.expect("written");
+                    drop(control);
+                    control = ControlDb::open(dir.path()).expect("an earlier version's");
+                    model.push((number, Due::Open));
+                }
+                Step::InsertEarlier(_) => {}
+                Step::Note(notes) => {
+                    let noted: Vec<_> = notes.iter().map(|(number, due)| (identity(*number), *due)).collect();
+                    control.note_due(&noted).expect("noted");
+                    for (number, due) in notes {
+                        for (_, known) in model.iter_mut().filter(|(known, _)| *known == number) {
+                            *known = due;
+                        }
+                    }
+                }
+                Step::Delete(number) => {
+                    control.delete_database(&identity(number)).expect("deleted");
+                    model.retain(|(known, _)| *known != number);
+                }
+                Step::WriteAnew => {
+                    control.journal.lock().as_mut().expect("open").pretend_long();
+                    control.next_replica_id().expect("a change");
+                }
+                Step::OpenAgain => {
+                    drop(control);
+                    control = ControlDb::open(dir.path()).expect("open again");
+                }
+            }
+            for (number, due) in &model {
+                prop_assert_eq!(control.due(&identity(*number)), *due);
+            }
+            for until in -4..4 {
+                let until = Timestamp(until);
+                let at = |due: &Due| matches!(due, Due::At(at) if *at <= until);
+                let mut expected: Vec<_> = model.iter().filter(|(_, due)| at(due)).collect();
+                expected.sort_by_key(|(_, due)| *due);
+                expected.extend(model.iter().filter(|(_, due)| *due == Due::Open));
+                let expected: Vec<_> = expected.into_iter().map(|(number, _)| identity(*number)).collect();
+                prop_assert_eq!(control.due_until(until), expected);
+            }
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! Which databases are opened though nobody asks for them: it is noted, so that a server that starts opens no other.
+//! Which databases are opened without a request: it is noted, so that a server that starts opens no other.
 //!
 //! [`Due::Open`] is durable before a database runs that may act by itself, so after a crash it is opened. At a proper end the
 //! writer says what is left to do ([`DatabaseHandle::shutdown`](crate::DatabaseHandle::shutdown)), for the server to note.
@@ -15,7 +15,7 @@ pub trait DueNotes: Send + Sync {
     fn note_open(&self, database: &Identity) -> Result<(), String>;
 }
 
-/// Whether a database with this module has something to do though nobody asks for it, or may have: calls that are planned, messages
+/// Whether a database with this module has something to do without a request, or may have: calls that are planned, messages
 /// that wait, and connections that a crash has ended and whose disconnect reducer is to run.
 pub(crate) fn acts_by_itself(def: &ModuleDef) -> bool {
     let mut tables = def.tables.iter();

@@ -40,7 +40,7 @@ pub enum ShutdownReason {
     Suspended,
     /// It is read-only, and what made it so may be over: see [`DatabaseHandle::may_work_again`].
     Reopen,
-    /// Nobody has used it for long.
+    /// It has not been used for long.
     Idle,
 }
 
@@ -326,7 +326,7 @@ impl DatabaseHandle {
         self.shared.status.due()
     }
 
-    /// What there is still to do though nobody asks for it. None: calls beside the writer are under way, or the database ends.
+    /// What there is still to do without a request. None: calls beside the writer are under way, or the database ends.
     pub async fn due(&self) -> Option<Due> {
         let permit = self.shared.inbox.capacity.permit(0).await.ok()?;
         let due = self
@@ -337,7 +337,7 @@ impl DatabaseHandle {
         self.shared.procedures.is_idle().then_some(due)
     }
 
-    /// Whether the database may have something to do after a crash though nobody asks for it.
+    /// Whether the database may have something to do after a crash without a request.
     pub fn acts_by_itself(&self) -> bool {
         acts_by_itself(self.shared.module().def())
     }

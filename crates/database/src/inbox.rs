@@ -56,7 +56,7 @@ pub(crate) enum Input {
     Query(HttpQuery, Waiter<Result<FoundQuery, SqlError>>),
     Write(HttpWrite, Waiter<Result<Arc<Written>, SqlError>>),
     TableRows(Waiter<Vec<TableRows>>),
-    /// What it has still to do though nobody asks for it.
+    /// What it has still to do without a request.
     Due(Waiter<Due>),
     Environment(Waiter<EnvironmentMetadata>),
     /// If the program is the expected one. Whether that changes anything.

@@ -119,7 +119,7 @@ fn after(time: Duration) -> Timestamp {
     Timestamp::now().saturating_add(TimeDuration(time.as_micros() as i64))
 }
 
-/// Closes databases that nobody has used for as long as the configuration says. Never, if that is zero, or if they are in memory only.
+/// Closes databases that have not been used for as long as the configuration says. Never, if that is zero, or if they are in memory only.
 async fn close_idle(node: &Arc<Node>) {
     let idle_time = node.config.databases.idle_close_after;
     if idle_time.is_zero() || node.databases.are_in_memory() {

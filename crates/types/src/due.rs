@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Timestamp;
 
-/// When a database that is closed is to be opened though nobody asks for it. The sooner is the lesser.
+/// When a database that is closed is to be opened without a request. The sooner is the lesser.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Due {
     /// At once: it may have something to do.

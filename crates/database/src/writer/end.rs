@@ -101,7 +101,7 @@ impl Writer {
         Next::More
     }
 
-    /// What there is still to do though nobody asks for it. The points of an interval are not on the disk, so a database that has
+    /// What there is still to do without a request. The points of an interval are not on the disk, so a database that has
     /// one stays open.
     pub(super) fn due(&self) -> Due {
         let datastore = &self.datastore;

@@ -1,4 +1,4 @@
-//! `[databases]`: how long a database stays open that nobody uses.
+//! `[databases]`: how long a database stays open that is not used.
 
 use std::time::Duration;
 

@@ -1,25 +1,12 @@
-//! Databases that are opened because they have something to do, and closed because nobody uses them.
+//! Databases that are opened because they have something to do, and closed because they are not used.
 
-use std::sync::Arc;
-
-use lightcone_control::ControlDb;
-use lightcone_database::{DueNotes, ShutdownReason};
+use lightcone_database::ShutdownReason;
 use lightcone_types::{Due, Identity, Timestamp};
 
 use super::{blocking, end, Activity, Databases, OpenError};
 
-/// The control database as databases see it.
-pub(super) struct Notes(pub Arc<ControlDb>);
-
-impl DueNotes for Notes {
-    fn note_open(&self, database: &Identity) -> Result<(), String> {
-        let noted = self.0.note_due(&[(*database, Due::Open)]);
-        noted.map_err(|error| error.to_string())
-    }
-}
-
 impl Databases {
-    /// The closed or failed databases that are to be opened until then though nobody asks for them, those whose time comes first.
+    /// The closed or failed databases that are to be opened until then without a request, those whose time comes first.
     pub(crate) fn due_until(&self, until: Timestamp) -> Vec<Identity> {
         let mut due = self.control.due_until(until);
         due.retain(|identity| self.running(identity).is_none());
@@ -44,7 +31,7 @@ impl Databases {
         self.in_memory
     }
 
-    /// The open databases that nobody uses now, with what they have done so far.
+    /// The open databases that are not used now, with what they have done so far.
     pub(crate) fn unused(&self) -> Vec<(Identity, Activity)> {
         let open = self.running.read();
         let unused = open.databases.iter();
@@ -52,8 +39,8 @@ impl Databases {
         unused.collect()
     }
 
-    /// Closes a database if it has done nothing since, and nobody has anything of it. Requests that come meanwhile wait, and open it
-    /// again.
+    /// Closes a database if it has done nothing since, and no request or connection has anything of it. Requests that come
+    /// meanwhile wait, and open it again.
     pub(crate) async fn close_unused(&self, identity: &Identity, since: Activity) {
         let _lock = self.lock(identity).await;
         let running = {

@@ -3,6 +3,7 @@
 mod due;
 pub mod limits;
 mod name_locks;
+mod notes;
 pub(crate) mod orphans;
 mod running;
 
@@ -116,7 +117,7 @@ impl Databases {
         limits: Limits,
         shared: ServerWide,
     ) -> Arc<Databases> {
-        let notes = Arc::new(due::Notes(control.clone()));
+        let notes = Arc::new(notes::Notes(control.clone()));
         shared.commons.set_due_notes(notes);
         Arc::new(Databases {
             data_dir,
