@@ -144,6 +144,8 @@ mod tests {
     use lightcone_control::{DatabaseRecord, HostType};
     use lightcone_types::{Hash, Identity};
 
+    use lightcone_types::Due;
+
     use super::*;
 
     fn record(replica_id: u64) -> DatabaseRecord {
