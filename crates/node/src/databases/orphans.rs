@@ -142,9 +142,7 @@ fn has_our_form(directory: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use lightcone_control::{DatabaseRecord, HostType};
-    use lightcone_types::{Hash, Identity};
-
-    use lightcone_types::Due;
+    use lightcone_types::{Due, Hash, Identity};
 
     use super::*;
 
