@@ -116,7 +116,8 @@ async fn look(node: &Arc<Node>, attempts: &mut Attempts) -> bool {
 }
 
 fn after(time: Duration) -> Timestamp {
-    Timestamp::now().saturating_add(TimeDuration(time.as_micros() as i64))
+    let us = i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
+    Timestamp::now().saturating_add(TimeDuration(us))
 }
 
 /// Closes databases that have not been used for as long as the configuration says. Never, if that is zero, or if they are in memory only.
