@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use lightcone_storage::Storage;
-use lightcone_types::Identity;
+use lightcone_types::{Due, Identity, Timestamp};
 use parking_lot::{Mutex, RwLock};
 
 pub use bounds::Bounds;
@@ -31,7 +31,7 @@ pub use names::{DatabaseName, NameError, NameOrIdentity, NAME_BYTES_MAX};
 pub use record::{DatabaseRecord, HostType, Role, COLLABORATORS_MAX};
 #[doc(hidden)]
 pub use state::check_record;
-use state::{Change, State};
+use state::{Change, State, CHANGES_PER_RECORD};
 
 /// The answer to taking a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,6 +121,39 @@ impl ControlDb {
     /// Databases in the order of their ids.
     pub fn databases(&self) -> Vec<DatabaseRecord> {
         self.state.read().databases.values().cloned().collect()
+    }
+
+    /// When a database is to be opened without a request.
+    pub fn due(&self, identity: &Identity) -> Due {
+        self.state.read().due(identity)
+    }
+
+    /// The databases that are to be opened until then without a request: those first that have planned a call, then in
+    /// the order of their ids.
+    pub fn due_until(&self, until: Timestamp) -> Vec<Identity> {
+        let state = self.state.read();
+        let all = state.databases.values();
+        let all = all.map(|record| (state.due(&record.identity), record));
+        let mut due: Vec<_> = all.filter(|(due, _)| *due <= Due::At(until)).collect();
+        due.sort_by_key(|(due, record)| (*due == Due::Open, *due, record.id));
+        due.into_iter().map(|(_, record)| record.identity).collect()
+    }
+
+    /// Says when databases are to be opened; those that are gone are left out. Durable on return.
+    pub fn note_due(&self, notes: &[(Identity, Due)]) -> Result<()> {
+        for notes in notes.chunks(CHANGES_PER_RECORD) {
+            self.change(|state| {
+                let news = notes.iter().filter(|(database, due)| {
+                    state.ids.contains_key(database) && state.due.get(database) != Some(due)
+                });
+                let changes = news.map(|(database, due)| Change::Due {
+                    database: *database,
+                    due: *due,
+                });
+                Ok(((), changes.collect()))
+            })?;
+        }
+        Ok(())
     }
 
     /// May this owner have one more database?
@@ -308,13 +341,13 @@ impl ControlDb {
         self.state.read().last_replica_id
     }
 
-    /// Adds the record of a new database, with the next id.
+    /// Adds the record of a new database, with the next id, and when it is to be opened after a crash.
     ///
     /// # Errors
     /// There is one ([`ControlError::Exists`]), or a name leads there that is not its owner's
     /// ([`ControlError::NameOfAnother`]): names stay when a database is deleted, and are taken before it is created. Or it was
     /// another owner's before ([`ControlError::FoundedByAnother`]), or there are [too many](ControlDb::may_have_more).
-    pub fn insert_database(&self, mut record: DatabaseRecord) -> Result<DatabaseRecord> {
+    pub fn insert_database(&self, mut record: DatabaseRecord, due: Due) -> Result<DatabaseRecord> {
         self.change(|state| {
             if state.ids.contains_key(&record.identity) {
                 return Err(ControlError::Exists(record.identity));
@@ -323,7 +356,11 @@ impl ControlDb {
             founded_by(state, &record.identity, &record.owner)?;
             self.bounds.check_databases(state, &record.owner)?;
             record.id = state.last_database_id + 1;
-            let changes = vec![Change::Database(record.clone())];
+            let database = record.identity;
+            let changes = vec![
+                Change::Database(record.clone()),
+                Change::Due { database, due },
+            ];
             Ok((record, changes))
         })
     }

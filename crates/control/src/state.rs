@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
-use lightcone_types::Identity;
+use lightcone_types::{Due, Identity};
 use serde::{Deserialize, Serialize};
 
 use super::record::{DatabaseRecord, Role};
 
-/// Changes in one record of a journal that is written anew.
-const CHANGES_PER_RECORD: usize = 1000;
+/// Changes in one record of a journal that is written anew, and databases of which one record says when they are due.
+pub(super) const CHANGES_PER_RECORD: usize = 1000;
 
 /// Deleted databases whose owners are remembered.
 pub(super) const FOUNDERS_MAX: usize = 262_144;
@@ -55,6 +55,11 @@ pub(super) enum Change {
         identity: Identity,
         role: Option<Role>,
     },
+    /// When a database is to be opened without a request.
+    Due {
+        database: Identity,
+        due: Due,
+    },
     /// The last id that was given to a database.
     DatabaseId(u64),
     /// The last number that was given to a replica.
@@ -74,6 +79,8 @@ pub(super) struct State {
     pub locks: HashSet<Identity>,
     /// Of each database that has some. They go with it.
     pub collaborators: HashMap<Identity, BTreeMap<Identity, Role>>,
+    /// Of databases that are there. The others are to be opened at once: earlier versions did not say.
+    pub due: HashMap<Identity, Due>,
     /// The owners of deleted databases.
     pub founders: HashMap<Identity, Identity>,
     /// The same by owner, in the order in which they went.
@@ -107,6 +114,10 @@ impl State {
         self.databases.get(self.ids.get(identity)?)
     }
 
+    pub fn due(&self, identity: &Identity) -> Due {
+        self.due.get(identity).copied().unwrap_or(Due::Open)
+    }
+
     /// Carries out one change.
     ///
     /// # Errors
@@ -138,6 +149,7 @@ impl State {
                     record.ok_or_else(|| format!("database {id} goes and is not there"))?;
                 self.ids.remove(&record.identity);
                 self.collaborators.remove(&record.identity);
+                self.due.remove(&record.identity);
                 self.remember(record.identity, record.owner);
             }
             Change::Founder { database, owner } => {
@@ -166,6 +178,12 @@ impl State {
                 identity,
                 role,
             } => self.set_role(database, identity, role)?,
+            Change::Due { database, due } => {
+                if !self.ids.contains_key(&database) {
+                    return Err(format!("database {database} is due and is not there"));
+                }
+                self.due.insert(database, due);
+            }
             Change::DatabaseId(id) => raise(&mut self.last_database_id, id)?,
             Change::ReplicaId(id) => raise(&mut self.last_replica_id, id)?,
         }
@@ -251,6 +269,7 @@ impl State {
             + self.names_of.len()
             + self.domains.len()
             + self.locks.len()
+            + self.due.len()
             + self.founders.len()
             + collaborators.sum::<usize>()
             + 3
@@ -269,6 +288,10 @@ impl State {
         let locks = self.locks.iter().map(|database| Change::Lock {
             database: *database,
             locked: true,
+        });
+        let due = self.due.iter().map(|(database, due)| Change::Due {
+            database: *database,
+            due: *due,
         });
         let collaborators = self.collaborators.iter().flat_map(|(database, known)| {
             known.iter().map(|(identity, role)| Change::Collaborator {
@@ -289,7 +312,7 @@ impl State {
             Change::ReplicaId(self.last_replica_id),
         ];
         changes.extend(self.databases.values().cloned().map(Change::Database));
-        changes.extend(domains.chain(names).chain(locks));
+        changes.extend(domains.chain(names).chain(locks).chain(due));
         changes.extend(collaborators.chain(founders));
         changes.chunks(CHANGES_PER_RECORD).map(encode).collect()
     }
@@ -363,6 +386,29 @@ mod tests {
         assert!(String::from_utf8_lossy(&anew[0]).contains(&founder));
         let again = State::replay(anew.iter().map(Vec::as_slice)).expect("its own records");
         assert_eq!(again.founders, state.founders);
+        // Earlier versions did not say when a database is to be opened: it may be at once.
+        let due = |due: &str| format!(r#"[{{"Due":{{"database":"{d}","due":{due}}}}}]"#);
+        let at = Due::At(lightcone_types::Timestamp(-5));
+        for (written, read) in [
+            (r#""Open""#, Due::Open),
+            (r#"{"At":-5}"#, at),
+            (r#""Never""#, Due::Never),
+        ] {
+            let written = due(written);
+            let records = [earlier.as_bytes(), written.as_bytes()];
+            let state = State::replay(records).expect("when it is due");
+            assert_eq!(state.due(&database), read);
+            let change = Change::Due {
+                database,
+                due: read,
+            };
+            assert_eq!(encode(&[change]), written.as_bytes());
+            let records = [records[0], records[1], gone.as_bytes()];
+            assert!(State::replay(records).expect("it is gone").due.is_empty());
+            assert!(State::replay([records[0], records[2], records[1]]).is_err());
+        }
+        let state = State::replay([earlier.as_bytes()]).expect("an earlier version's");
+        assert_eq!(state.due(&database), Due::Open);
         // A collaborator of a database that is not there is a sign of damage.
         let records = [earlier.as_bytes(), gone.as_bytes(), given.as_bytes()];
         assert!(State::replay(records).is_err());
@@ -375,7 +421,7 @@ mod tests {
         }
 
         #[test]
-        fn any_changes_make_a_state_or_are_refused(changes in proptest::collection::vec((0u8..10, 0u8..4, 0u8..4), 0..30)) {
+        fn any_changes_make_a_state_or_are_refused(changes in proptest::collection::vec((0u8..11, 0u8..4, 0u8..4), 0..30)) {
             let identity = |number: u8| Identity::from_le_bytes([number; 32]);
             let mut list = vec![Change::Begin { generation: 1 }];
             list.extend(changes.into_iter().map(|(kind, a, b)| match kind {
@@ -399,6 +445,10 @@ mod tests {
                     role: [None, Some(Role::Reader), Some(Role::Publisher), Some(Role::Owner)][usize::from(b)],
                 },
                 8 => Change::Founder { database: identity(a), owner: identity(b) },
+                9 => Change::Due {
+                    database: identity(a),
+                    due: [Due::Open, Due::Never, Due::At(lightcone_types::Timestamp(b.into()))][usize::from(b % 3)],
+                },
                 _ => Change::Begin { generation: a.into() },
             }));
             check_record(&encode(&list));

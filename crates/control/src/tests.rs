@@ -4,7 +4,8 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use lightcone_storage::sim::{FaultyDisk, Operation};
-use lightcone_types::Hash;
+use lightcone_types::{Due, Hash, Timestamp};
+use proptest::prelude::*;
 
 use super::state::{FOUNDERS_MAX, FOUNDERS_PER_OWNER_MAX};
 use super::*;
@@ -119,7 +120,9 @@ fn roles_are_kept_until_they_are_taken() {
     let (database, alice, bob) = (identity(1), identity(2), identity(3));
     let early = control.set_role((&database, &alice), Some(Role::Owner), |_, _| true);
     assert!(matches!(early, Err(ControlError::Gone(_))));
-    control.insert_database(record(1, 9)).expect("insert");
+    control
+        .insert_database(record(1, 9), Due::Open)
+        .expect("insert");
     let set = |control: &ControlDb, who: &Identity, role| {
         control.set_role((&database, who), role, |_, _| true)
     };
@@ -143,7 +146,9 @@ fn roles_are_kept_until_they_are_taken() {
     assert_eq!(control.collaborators(&database), [(alice, Role::Owner)]);
     // They do not come back with a database that has the same identity.
     control.delete_database(&database).expect("deleted");
-    control.insert_database(record(1, 9)).expect("insert");
+    control
+        .insert_database(record(1, 9), Due::Open)
+        .expect("insert");
     assert_eq!(control.collaborators(&database), []);
     drop(control);
     let control = ControlDb::open(dir.path()).expect("open again");
@@ -154,8 +159,12 @@ fn roles_are_kept_until_they_are_taken() {
 fn records_survive_a_restart_and_names_survive_a_deletion() {
     let dir = tempfile::tempdir().expect("temporary directory");
     let control = ControlDb::open(dir.path()).expect("open");
-    let first = control.insert_database(record(1, 9)).expect("insert");
-    let second = control.insert_database(record(2, 9)).expect("insert");
+    let first = control
+        .insert_database(record(1, 9), Due::Open)
+        .expect("insert");
+    let second = control
+        .insert_database(record(2, 9), Due::Open)
+        .expect("insert");
     assert!(first.id < second.id);
     control
         .register_name(&name("a"), (&identity(9), &identity(9)), &identity(1))
@@ -183,7 +192,9 @@ fn gold() -> tempfile::TempDir {
     let dir = tempfile::tempdir().expect("temporary directory");
     let control = ControlDb::open(dir.path()).expect("open");
     for number in 1..4 {
-        control.insert_database(record(number, 9)).expect("insert");
+        control
+            .insert_database(record(number, 9), Due::Open)
+            .expect("insert");
         control
             .register_name(
                 &name(&format!("n{number}")),
@@ -376,10 +387,10 @@ fn where_a_name_of_another_leads_only_its_owner_creates_a_database() {
     let control = ControlDb::open(dir.path()).expect("opens");
     // Its name is left of a database that was deleted.
     let (owner, other) = (record(3, 9), record(3, 8));
-    let refused = control.insert_database(other.clone());
+    let refused = control.insert_database(other.clone(), Due::Open);
     assert!(matches!(refused, Err(ControlError::NameOfAnother(name)) if name == "n3"));
-    control.insert_database(owner).expect("his own");
-    let refused = control.insert_database(other);
+    control.insert_database(owner, Due::Open).expect("his own");
+    let refused = control.insert_database(other, Due::Open);
     assert!(matches!(refused, Err(ControlError::Exists(_))));
 }
 
@@ -391,11 +402,13 @@ fn a_deleted_database_stays_its_founders() {
     control
         .may_choose(&database, &other)
         .expect("it has no owner yet");
-    control.insert_database(record(1, 9)).expect("insert");
+    control
+        .insert_database(record(1, 9), Due::Open)
+        .expect("insert");
     control.delete_database(&database).expect("deleted");
     let is_refused = |control: &ControlDb| {
         let chosen = control.may_choose(&database, &other);
-        let inserted = control.insert_database(record(1, 8));
+        let inserted = control.insert_database(record(1, 8), Due::Open);
         matches!(chosen, Err(ControlError::FoundedByAnother(of)) if of == database)
             && matches!(inserted, Err(ControlError::FoundedByAnother(of)) if of == database)
     };
@@ -414,14 +427,18 @@ fn a_deleted_database_stays_its_founders() {
         assert!(is_refused(&control));
     }
     control.may_choose(&database, &founder).expect("his own");
-    let first = control.insert_database(record(1, 9)).expect("his own");
+    let first = control
+        .insert_database(record(1, 9), Due::Open)
+        .expect("his own");
     assert!(
         control.state.read().founders.is_empty(),
         "its record says it"
     );
     // What was meant for the one before does not count for the next one.
     control.delete_database(&database).expect("deleted");
-    control.insert_database(record(1, 9)).expect("his own");
+    control
+        .insert_database(record(1, 9), Due::Open)
+        .expect("his own");
     let reset = control.reset_database(&first);
     assert!(matches!(reset, Err(ControlError::Gone(of)) if of == database));
 }
@@ -431,8 +448,12 @@ fn a_deleted_database_stays_its_founders() {
 fn where_founders_may_be_forgotten_no_identity_is_chosen() {
     let dir = tempfile::tempdir().expect("temporary directory");
     let control = ControlDb::open(dir.path()).expect("open");
-    control.insert_database(record(1, 9)).expect("insert");
-    control.insert_database(record(2, 9)).expect("insert");
+    control
+        .insert_database(record(1, 9), Due::Open)
+        .expect("insert");
+    control
+        .insert_database(record(2, 9), Due::Open)
+        .expect("insert");
     control
         .register_name(&name("a"), (&identity(9), &identity(9)), &identity(2))
         .expect("a");
@@ -448,7 +469,7 @@ fn where_founders_may_be_forgotten_no_identity_is_chosen() {
         his.expect("his own");
     }
     control
-        .insert_database(record(4, 8))
+        .insert_database(record(4, 8), Due::Open)
         .expect("a new identity");
 }
 
@@ -497,22 +518,28 @@ fn one_owner_has_so_many_databases_and_names() {
         named: [identity(8)].into(),
     });
     for number in [1, 2] {
-        control.insert_database(record(number, 9)).expect("room");
+        control
+            .insert_database(record(number, 9), Due::Open)
+            .expect("room");
     }
-    let third = control.insert_database(record(3, 9));
+    let third = control.insert_database(record(3, 9), Due::Open);
     assert!(matches!(
         third,
         Err(ControlError::TooManyOfOwner { max: 2, .. })
     ));
     assert!(control.may_have_more(&identity(9)).is_err());
     for number in [3, 4] {
-        control.insert_database(record(number, 8)).expect("room");
+        control
+            .insert_database(record(number, 8), Due::Open)
+            .expect("room");
     }
-    let fifth = control.insert_database(record(5, 7));
+    let fifth = control.insert_database(record(5, 7), Due::Open);
     assert!(matches!(fifth, Err(ControlError::TooManyDatabases(4))));
     // Who deletes one may make another.
     control.delete_database(&identity(1)).expect("deleted");
-    control.insert_database(record(5, 9)).expect("room");
+    control
+        .insert_database(record(5, 9), Due::Open)
+        .expect("room");
 
     let take = |owner: u8, text: &str| {
         let owner = identity(owner);
@@ -716,4 +743,104 @@ fn no_caller_waits_for_a_journal_that_is_written_anew() {
     disk.mend();
     change.join().expect("no panic").expect("changed");
     assert!(read.expect("no reader waits"));
+}
+
+/// What a store with times of databases is told.
+#[derive(Clone, Debug)]
+enum Step {
+    Insert(u8, Due),
+    /// As earlier versions did it: without a time.
+    InsertEarlier(u8),
+    Note(Vec<(u8, Due)>),
+    Delete(u8),
+    WriteAnew,
+    OpenAgain,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let due = || {
+        prop_oneof![
+            Just(Due::Open),
+            Just(Due::Never),
+            (-3..3_i64).prop_map(|us| Due::At(Timestamp(us)))
+        ]
+    };
+    let notes = proptest::collection::vec((0..5_u8, due()), 0..4);
+    let step = prop_oneof![
+        2 => (0..5_u8, due()).prop_map(|(number, due)| Step::Insert(number, due)),
+        1 => (0..5_u8).prop_map(Step::InsertEarlier),
+        3 => notes.prop_map(Step::Note),
+        1 => (0..5_u8).prop_map(Step::Delete),
+        1 => Just(Step::WriteAnew),
+        1 => Just(Step::OpenAgain),
+    ];
+    proptest::collection::vec(step, 0..14)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Against a map, also of a journal that an earlier version began.
+    #[test]
+    fn times_are_those_that_were_noted_last(steps in steps()) {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let mut control = ControlDb::open(dir.path()).expect("open");
+        // By the ids of databases, which ascend.
+        let mut model: Vec<(u8, Due)> = Vec::new();
+        let known = |model: &[(u8, Due)], number: u8| model.iter().any(|(known, _)| *known == number);
+        for step in steps {
+            match step {
+                Step::Insert(number, due) => {
+                    let inserted = control.insert_database(record(number, 9), due);
+                    prop_assert_eq!(inserted.is_ok(), !known(&model, number));
+                    if inserted.is_ok() {
+                        model.push((number, due));
+                    }
+                }
+                Step::InsertEarlier(number) if !known(&model, number) => {
+                    let id = control.state.read().last_database_id + 1;
+                    let change = Change::Database(DatabaseRecord { id, ..record(number, 9) });
+                    let written = control.journal.lock().as_mut().expect("open").append(&[change]);
+                    written.expect("written");
+                    drop(control);
+                    control = ControlDb::open(dir.path()).expect("an earlier version's");
+                    model.push((number, Due::Open));
+                }
+                Step::InsertEarlier(_) => {}
+                Step::Note(notes) => {
+                    let noted: Vec<_> = notes.iter().map(|(number, due)| (identity(*number), *due)).collect();
+                    control.note_due(&noted).expect("noted");
+                    for (number, due) in notes {
+                        for (_, known) in model.iter_mut().filter(|(known, _)| *known == number) {
+                            *known = due;
+                        }
+                    }
+                }
+                Step::Delete(number) => {
+                    control.delete_database(&identity(number)).expect("deleted");
+                    model.retain(|(known, _)| *known != number);
+                }
+                Step::WriteAnew => {
+                    control.journal.lock().as_mut().expect("open").pretend_long();
+                    control.next_replica_id().expect("a change");
+                }
+                Step::OpenAgain => {
+                    drop(control);
+                    control = ControlDb::open(dir.path()).expect("open again");
+                }
+            }
+            for (number, due) in &model {
+                prop_assert_eq!(control.due(&identity(*number)), *due);
+            }
+            for until in -4..4 {
+                let until = Timestamp(until);
+                let at = |due: &Due| matches!(due, Due::At(at) if *at <= until);
+                let mut expected: Vec<_> = model.iter().filter(|(_, due)| at(due)).collect();
+                expected.sort_by_key(|(_, due)| *due);
+                expected.extend(model.iter().filter(|(_, due)| *due == Due::Open));
+                let expected: Vec<_> = expected.into_iter().map(|(number, _)| identity(*number)).collect();
+                prop_assert_eq!(control.due_until(until), expected);
+            }
+        }
+    }
 }

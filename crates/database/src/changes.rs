@@ -88,6 +88,7 @@ pub struct Changes {
     memory: HeldMemory,
     holder: Holder,
     _turn: OwnedSemaphorePermit,
+    _user: Arc<()>,
 }
 
 /// The frame of the log that is being told.
@@ -186,6 +187,7 @@ impl Changes {
             memory: holder.memory(),
             holder,
             _turn: turn,
+            _user: shared.users.clone(),
         };
         while changes.place.offset < from.offset && changes.step(None)? {}
         changes.place = from;

@@ -33,6 +33,7 @@ pub struct RequestSender {
     peer: Peer,
     /// Queries that this client may have under way: until it has taken the answer.
     reads: Arc<Semaphore>,
+    _user: Arc<()>,
 }
 
 /// Where a ticket comes back with which a query was tried that may have to be asked again. Closed when it was answered.
@@ -48,6 +49,7 @@ impl Connection {
         let reads = Arc::new(Semaphore::new(
             shared.options.limits.reads_per_client_max.max(1),
         ));
+        let user = shared.users.clone();
         Connection {
             outgoing: OutgoingReceiver {
                 queue: queue.clone(),
@@ -59,6 +61,7 @@ impl Connection {
                 number,
                 peer,
                 reads,
+                _user: user,
             },
         }
     }

@@ -1,15 +1,17 @@
 //! The handle by which the server uses a database.
 
+use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use lightcone_schema::{ModuleDef, RawVersion};
-use lightcone_types::{ConnectionId, Hash, Identity, Timestamp};
+use lightcone_types::{ConnectionId, Due, Hash, Identity, Timestamp};
 use tokio::sync::oneshot;
 
 use crate::budget::HeldBytes;
 use crate::calls::{CallArgs, CallError, CallOutcome, Caller};
 use crate::connection::Connection;
+use crate::due::acts_by_itself;
 use crate::error::{ConnectError, Refusal, SqlError};
 use crate::inbox::{HttpCall, Input, NewClient, Stop};
 use crate::live_shapes::LiveShapes;
@@ -38,15 +40,18 @@ pub enum ShutdownReason {
     Suspended,
     /// It is read-only, and what made it so may be over: see [`DatabaseHandle::may_work_again`].
     Reopen,
+    /// It has not been used for long.
+    Idle,
 }
 
 impl ShutdownReason {
     /// What its clients are told with Close 1001.
     fn text(self) -> &'static str {
         match self {
-            ShutdownReason::Deleted | ShutdownReason::ServerStop | ShutdownReason::Suspended => {
-                "module exited"
-            }
+            ShutdownReason::Deleted
+            | ShutdownReason::ServerStop
+            | ShutdownReason::Suspended
+            | ShutdownReason::Idle => "module exited",
             ShutdownReason::Reopen => "the database is opened anew after its log failed [LC0537]",
         }
     }
@@ -81,10 +86,10 @@ fn stop(shared: &Shared, reason: ShutdownReason) -> oneshot::Receiver<()> {
     let stop = Stop {
         code: 1001,
         reason: reason.text().to_owned(),
-        is_opened_again: reason == ShutdownReason::ServerStop,
+        is_opened_again: matches!(reason, ShutdownReason::ServerStop | ShutdownReason::Idle),
         lets_scheduled_end: matches!(
             reason,
-            ShutdownReason::ServerStop | ShutdownReason::Suspended
+            ShutdownReason::ServerStop | ShutdownReason::Suspended | ShutdownReason::Idle
         ),
         done: vec![done],
     };
@@ -313,10 +318,43 @@ impl DatabaseHandle {
         crate::probe::try_disk(&*options.storage, &options.directory.join("log"))
     }
 
-    /// Stops the database: everything committed is made durable, clients get Close 1001 `module exited`.
-    pub async fn shutdown(self, reason: ShutdownReason) {
+    /// Stops the database: everything committed is made durable, clients get Close 1001 `module exited`. Says what there was still
+    /// to do; None: it did not end properly, and may have anything to do.
+    pub async fn shutdown(self, reason: ShutdownReason) -> Option<Due> {
         // Sent or closed, it has ended.
         let _ = stop(&self.shared, reason).await;
+        self.shared.status.due()
+    }
+
+    /// What there is still to do without a request. None: calls beside the writer are under way, or the database ends.
+    pub async fn due(&self) -> Option<Due> {
+        let permit = self.shared.inbox.capacity.permit(0).await.ok()?;
+        let due = self
+            .shared
+            .ask(Some(permit), false, Input::Due)
+            .await
+            .ok()?;
+        self.shared.procedures.is_idle().then_some(due)
+    }
+
+    /// Whether the database may have something to do after a crash without a request.
+    pub fn acts_by_itself(&self) -> bool {
+        acts_by_itself(self.shared.module().def())
+    }
+
+    /// Whether there are connections, streams of changes, or readers that follow the log.
+    pub fn has_users(&self) -> bool {
+        Arc::strong_count(&self.shared.users) > 1 || self.shared.log.is_followed()
+    }
+
+    /// Whether this is the only handle, and there are no users: no request is under way either, as each has a handle.
+    pub fn is_unused(&self) -> bool {
+        Arc::strong_count(&self._open) == 1 && !self.has_users()
+    }
+
+    /// Transactions since the database was opened.
+    pub fn transactions(&self) -> u64 {
+        self.shared.status.transactions.load(Ordering::Relaxed)
     }
 
     /// From now on an identity has no more than these rights: its connections that have more are ended, before anything that they

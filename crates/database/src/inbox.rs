@@ -11,7 +11,7 @@ use std::time::Instant;
 use lightcone_engine::DatastoreSnapshot;
 use lightcone_schema::ModuleDef;
 use lightcone_table::IndexBuild;
-use lightcone_types::{ColId, ConnectionId, Hash, Identity, TableId, Timestamp};
+use lightcone_types::{ColId, ConnectionId, Due, Hash, Identity, TableId, Timestamp};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::calls::{CallError, CallOutcome, Caller, HandlerAnswer, HandlerRequest};
@@ -61,6 +61,8 @@ pub(crate) enum Input {
     Query(HttpQuery, Waiter<Result<FoundQuery, SqlError>>),
     Write(HttpWrite, Waiter<Result<Arc<Written>, SqlError>>),
     TableRows(Waiter<Vec<TableRows>>),
+    /// What it has still to do without a request.
+    Due(Waiter<Due>),
     Environment(Waiter<EnvironmentMetadata>),
     /// If the program is the expected one. Whether that changes anything.
     ChangeEnvironment(

@@ -26,6 +26,7 @@ mod compile;
 mod connection;
 mod courier;
 mod decode;
+mod due;
 mod effects;
 mod environment;
 mod error;
@@ -48,7 +49,6 @@ mod migration_function;
 mod migration_progress;
 mod module;
 mod module_log;
-mod no_schedules;
 mod open;
 mod options;
 mod outbox;
@@ -86,6 +86,7 @@ pub use calls::{CallArgs, CallError, CallOutcome, Caller, HandlerReply, HandlerS
 pub use changes::{Changes, Place};
 pub use connection::{Connection, RequestSender};
 pub use courier::{Courier, Outlet};
+pub use due::DueNotes;
 pub use environment::{Alarm, Environment, Machine, Next, Now, Task, Work, Worker};
 pub use error::{ChangesError, ConnectError, Error, Refusal, SqlError, SubmitError, UpdateError};
 pub use handle::{DatabaseHandle, ShutdownReason};
@@ -108,7 +109,6 @@ pub use migration_progress::{
 };
 pub use module::ProgramBytes;
 pub use module_log::{ModuleLog, ModuleLogMetrics, LIVE_RECORDS_MAX};
-pub use no_schedules::NO_SCHEDULES_FILE;
 pub use options::{
     Commons, DatabaseOptions, Engines, HostKind, Limits, MemoryMax, CLIENT_BYTES_CEILING,
 };

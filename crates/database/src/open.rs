@@ -16,6 +16,7 @@ use self::threads::Opened;
 
 use crate::backfill::{Failure, Resumed};
 use crate::commit::seal;
+use crate::due::acts_by_itself;
 use crate::error::Error;
 use crate::handle::DatabaseHandle;
 use crate::loads::Purpose;
@@ -70,7 +71,9 @@ impl DatabaseHandle {
             false => Box::new(open_log(options)?.0),
         };
         append(durable.as_mut(), LogOffset::FIRST, &records)?;
-        mark_planned(options, &datastore)?;
+        if acts_by_itself(&program.def) {
+            options.note_open()?;
+        }
         log.info("Database initialized");
         threads::start(Opened {
             ground,
@@ -111,7 +114,6 @@ impl DatabaseHandle {
         };
         tracing::info!(database = %options.identity, snapshot = ?report.snapshot_offset, replayed = report.replayed, elapsed_ms = replayed.time.as_millis() as u64, "recovered");
         options.configure(&mut datastore);
-        mark_planned(options, &datastore)?;
         let record = datastore
             .module_record()
             .ok_or_else(|| Error::Empty(options.directory.clone()))?;
@@ -123,6 +125,9 @@ impl DatabaseHandle {
             Purpose::Open,
         )?;
         datastore.know_old_tables(&program.def);
+        if acts_by_itself(&program.def) || datastore.has_backfill_tables() {
+            options.note_open()?;
+        }
         let resumed = resumed(&ground, &datastore);
         bring_up_to_date(options, &mut datastore, &program, &mut durable)?;
         threads::start(Opened {
@@ -220,19 +225,4 @@ fn open_log(options: &DatabaseOptions) -> Result<(LocalLog, Recovery), LogError>
         &options.directory.join("log"),
         log_options(options),
     )
-}
-
-/// While a database that may plan calls is open, nothing says that it plans none.
-fn mark_planned(options: &DatabaseOptions, datastore: &Datastore) -> Result<(), Error> {
-    if !datastore.plans_calls() && !datastore.has_backfill_tables() {
-        // Without the mark, which a full disk may refuse, it is opened at a start for nothing.
-        let _ = options.note_no_schedules(true);
-        return Ok(());
-    }
-    let noted = options.note_no_schedules(false);
-    noted.map_err(|source| Error::Io {
-        action: "cannot note that calls may be planned in",
-        path: options.directory.clone(),
-        source,
-    })
 }

@@ -1,6 +1,5 @@
 //! What a database is opened with.
 
-use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
@@ -20,10 +19,11 @@ use rustc_hash::FxHashMap;
 use tokio::sync::Semaphore;
 
 use crate::budget::{ClientBudget, Holder, MemoryBudget};
+use crate::due::DueNotes;
 use crate::environment::Environment;
+use crate::error::Error;
 use crate::loads::Loads;
 use crate::messages::Carrier;
-use crate::no_schedules;
 use crate::reads::ReadPool;
 use crate::trace::Tracer;
 
@@ -94,6 +94,7 @@ pub struct Commons {
     databases: AtomicU64,
     tracer: OnceLock<Arc<dyn Tracer>>,
     carrier: OnceLock<Arc<dyn Carrier>>,
+    due_notes: OnceLock<Arc<dyn DueNotes>>,
 }
 
 impl Commons {
@@ -145,6 +146,7 @@ impl Commons {
             databases: AtomicU64::new(0),
             tracer: OnceLock::new(),
             carrier: OnceLock::new(),
+            due_notes: OnceLock::new(),
         })
     }
 
@@ -218,6 +220,11 @@ impl Commons {
         self.carrier.get()
     }
 
+    /// Has it noted from now on which databases are to be opened after a crash. The first one stays; without one, nothing is noted.
+    pub fn set_due_notes(&self, notes: Arc<dyn DueNotes>) {
+        let _ = self.due_notes.set(notes);
+    }
+
     /// Bytes that clients have asked for and not yet taken.
     pub fn clients_bytes(&self) -> usize {
         self.memory.used()
@@ -279,9 +286,14 @@ impl DatabaseOptions {
         self.directory.join("snapshots")
     }
 
-    /// Notes for the next start of the server whether nothing is planned.
-    pub(crate) fn note_no_schedules(&self, no_schedules: bool) -> io::Result<()> {
-        no_schedules::set(&*self.storage, &self.directory, no_schedules)
+    /// Notes that the database is to be opened after a crash. To do before it acts by itself. Blocks.
+    pub(crate) fn note_open(&self) -> Result<(), Error> {
+        let notes = self.commons.due_notes.get();
+        let noted = notes.map_or(Ok(()), |notes| notes.note_open(&self.identity));
+        noted.map_err(|reason| {
+            let text = format!("cannot note that the database may act by itself: {reason}");
+            Error::Other(text)
+        })
     }
 
     pub(crate) fn window_limits(&self) -> WindowLimits {

@@ -76,6 +76,8 @@ pub(crate) struct Shared {
     pub first_tries: Arc<Semaphore>,
     /// Streams of changes that may be open.
     pub changes: Arc<Semaphore>,
+    /// Connections and streams of changes have it too.
+    pub users: Arc<()>,
     /// Tells databases apart.
     number: u64,
     module: RwLock<Arc<Module>>,
@@ -112,6 +114,7 @@ impl Shared {
             reads: Arc::new(Semaphore::new(options.limits.reads_per_database_max.max(1))),
             first_tries: Arc::new(Semaphore::new(FIRST_TRIES_MAX)),
             changes: Arc::new(Semaphore::new(options.limits.change_streams_max)),
+            users: Arc::default(),
             number: options.commons.next_database(),
             module: RwLock::new(module),
             next_connection: AtomicU64::new(1),

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use lightcone_log::{LogError, LogFeed, LogWriter};
+use lightcone_types::Due;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -63,6 +64,8 @@ pub(crate) struct Status {
     pub migration: MigrationProgress,
     /// Migrations that are tried beside it.
     pub rehearsals: Rehearsals,
+    /// What there was still to do at a proper end.
+    due: OnceLock<Due>,
     /// Closed when the writer has ended and the log is given back. Has no permits.
     ended: Semaphore,
 }
@@ -132,6 +135,7 @@ impl Status {
             is_updating: AtomicBool::new(false),
             migration: MigrationProgress::default(),
             rehearsals: Rehearsals::default(),
+            due: OnceLock::new(),
             ended: Semaphore::new(0),
         }
     }
@@ -178,6 +182,16 @@ impl Status {
 
     pub fn is_updating(&self) -> bool {
         self.is_updating.load(Ordering::Acquire)
+    }
+
+    pub fn set_due(&self, due: Due) {
+        // There is one end.
+        let _ = self.due.set(due);
+    }
+
+    /// What there was still to do at a proper end.
+    pub fn due(&self) -> Option<Due> {
+        self.due.get().copied()
     }
 
     pub fn set_ended(&self) {

@@ -10,6 +10,7 @@ use lightcone_schema::{
 use lightcone_types::{Hash, Identity};
 use tokio::sync::oneshot;
 
+use crate::due::acts_by_itself;
 use crate::error::{Error, UpdateError};
 use crate::handle::DatabaseHandle;
 use crate::inbox::{Input, TableRows};
@@ -380,22 +381,17 @@ impl DatabaseHandle {
         planned.await.ok_or(UpdateError::Cancelled)?
     }
 
-    /// A database that plans calls, or whose rows are being migrated, is opened when the server starts. That is known before the
-    /// writer has anything of it, as it takes the disk.
+    /// A database that may act by itself, or whose rows are being migrated, is opened when the server starts. That is noted before
+    /// the writer has anything of it, as it takes the disk.
     fn note_to_be_opened(
         &self,
         plan: &UpdatePlan,
         migration: &MigrationPlan,
     ) -> Result<(), UpdateError> {
-        let mut tables = plan.new.tables.iter();
-        if !migration.is_backfill()
-            && tables.all(|table| table.schedule.is_none() && table.outbox.is_none())
-        {
+        if !migration.is_backfill() && !acts_by_itself(&plan.new) {
             return Ok(());
         }
-        let noted = self.shared.options.note_no_schedules(false);
-        noted.map_err(|error| {
-            UpdateError::Database(format!("cannot note that calls may be planned: {error}"))
-        })
+        let noted = self.shared.options.note_open();
+        noted.map_err(|error| UpdateError::Database(error.to_string()))
     }
 }

@@ -193,6 +193,7 @@ impl Writer {
                 self.answer(waiter, result);
             }
             Input::TableRows(waiter) => waiter.answer(self.table_rows()),
+            Input::Due(waiter) => waiter.answer(self.due()),
             Input::Environment(waiter) => waiter.answer(self.environment()),
             Input::ChangeEnvironment(_, waiter) if waiter.is_given_up() => {}
             Input::ChangeEnvironment(change, waiter) => {

@@ -18,6 +18,7 @@ use lightcone_database::{
     MigrationPhase, Policy, ShutdownReason, UpdateError,
 };
 use lightcone_schema::Step;
+use lightcone_types::Due;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use serde_json::{json, Value};
@@ -330,13 +331,10 @@ async fn a_database_that_is_opened_again_goes_on() {
         let done = database.migration_status().running.expect("it runs").rows;
         assert!(done > 0);
         drop(watcher);
-        stop(database).await;
+        let due = database.shutdown(ShutdownReason::ServerStop).await;
         let error = end.wait().await.expect_err("it was closed");
         assert!(error.to_string().contains("[LC0251]"), "{error}");
-        assert!(
-            !path.join(lightcone_database::NO_SCHEDULES_FILE).exists(),
-            "a server that starts opens it"
-        );
+        assert_eq!(due, Some(Due::Open), "a server that starts opens it");
         let database = open(options()).await;
         let running = database.migration_status().running.expect("it goes on");
         assert!(running.rows + 40 >= done, "{} behind {done}", running.rows);

@@ -3,15 +3,17 @@
 mod common;
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
+use common::publishing::Noted;
 use common::requests::until;
 use common::{caller, create, open, options, Client, OWNER, STRANGER};
 use lightcone_database::{
     CallArgs, CallError, Changes, ConnectError, ConnectRequest, Connection, DatabaseHandle,
     JsonRows, Rights, ShutdownReason, SqlError,
 };
-use lightcone_types::{ConnectionId, Identity};
+use lightcone_types::{ConnectionId, Due, Identity};
 use lightcone_wire::Protocol;
 
 async fn call(database: &DatabaseHandle, function: &str, args: &str) -> Result<(), CallError> {
@@ -284,4 +286,38 @@ async fn a_database_stops_when_its_last_handle_goes() {
     };
     assert_eq!(events(&database).await, ["connected", "disconnected"]);
     database.shutdown(ShutdownReason::ServerStop).await;
+}
+
+/// The module has a disconnect reducer, which is to run for clients that an end or a crash has left.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_whose_clients_are_still_there_is_to_be_opened() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (options_of, noted) = (options(directory.path()), Arc::new(Noted::default()));
+    options_of.commons.set_due_notes(noted.clone());
+    let database = create(options_of, "coverage").await;
+    assert!(noted.is_noted() && database.acts_by_itself());
+    assert!(database.is_unused());
+    let client = Client::connect(&database, STRANGER, 1).await;
+    assert!(database.has_users() && !database.is_unused());
+    let due = database.shutdown(ShutdownReason::ServerStop).await;
+    assert_eq!(due, Some(Due::Open));
+    drop(client);
+    let database = open(options(directory.path())).await;
+    assert_eq!(events(&database).await, ["connected", "disconnected"]);
+    let second = database.clone();
+    assert!(!database.is_unused(), "each request has a handle");
+    drop(second);
+    let reader = database.logs().subscribe();
+    assert!(!database.is_unused());
+    drop(reader);
+    let changes = database
+        .changes(None, Vec::new(), true)
+        .await
+        .expect("a stream");
+    assert!(!database.is_unused());
+    drop(changes);
+    assert!(database.is_unused());
+    assert_eq!(database.due().await, Some(Due::Never));
+    let due = database.shutdown(ShutdownReason::Idle).await;
+    assert_eq!(due, Some(Due::Never));
 }

@@ -7,12 +7,12 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use common::publishing::{log_of, publish, stop};
+use common::publishing::{log_of, publish, stop, Noted};
 use common::requests::until;
 use common::tables::{create_tables, sql, table_options, TICKS};
 use common::watcher::Watcher;
 use common::{caller, OWNER};
-use lightcone_database::{CallArgs, CallError, DatabaseHandle, NO_SCHEDULES_FILE};
+use lightcone_database::{CallArgs, CallError, DatabaseHandle};
 use lightcone_storage::sim::{HookedStorage, Hooks};
 use serde_json::{json, Value};
 
@@ -48,9 +48,10 @@ async fn until_ticked(watcher: &mut Watcher, ids: &[u64]) {
 async fn schedules_come_go_and_move_with_their_tables() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("db");
-    let database = create_tables(table_options(&path), &scheduled(false, false)).await;
-    let is_marked = || path.join("no-schedules").exists();
-    assert!(is_marked(), "nothing is planned");
+    let (options, noted) = (table_options(&path), Arc::new(Noted::default()));
+    options.commons.set_due_notes(noted.clone());
+    let database = create_tables(options, &scheduled(false, false)).await;
+    assert!(!noted.is_noted(), "nothing is planned");
     let now = || {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         now.expect("after 1970").as_micros() as i64
@@ -63,7 +64,7 @@ async fn schedules_come_go_and_move_with_their_tables() {
     publish(&database, &scheduled(true, false), false)
         .await
         .expect("a schedule is no break");
-    assert!(!is_marked(), "the server is to open it when it starts");
+    assert!(noted.is_noted(), "the server is to open it when it starts");
     until_ticked(&mut watcher, &[1]).await;
     // Planned under the old table's id, and called under the new one.
     watcher
@@ -221,17 +222,18 @@ impl Hooks for Synced {
     }
 }
 
-/// A module with a schedule makes the server open its database at each start, which is noted on the disk.
+/// A module with a schedule makes the server open its database after a crash, which is noted on the disk.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_publish_syncs_no_directory_on_the_writer() {
     let directory = tempfile::tempdir().expect("a directory");
     let synced = Arc::new(Synced::default());
     let mut options = table_options(&directory.path().join("db"));
     options.storage = Arc::new(HookedStorage::new(options.storage, synced.clone()));
+    let noted = Arc::new(Noted::default());
+    options.commons.set_due_notes(noted.clone());
     let mut program = json!({ "tables": { "t": [["id", "U32"]] } });
     let database = create_tables(options, &program).await;
-    let mark = directory.path().join("db").join(NO_SCHEDULES_FILE);
-    assert!(mark.exists());
+    assert!(!noted.is_noted());
     program["tables"]["jobs"] = json!([["id", "U64"], ["at", "ScheduleAt"]]);
     program["tables"]["ticked"] = json!([["id", "U64"]]);
     program["uniqueKeys"] = json!({ "jobs": "id" });
@@ -240,11 +242,9 @@ async fn a_publish_syncs_no_directory_on_the_writer() {
     publish(&database, &program, false)
         .await
         .expect("it adds tables");
-    assert!(!mark.exists());
-    let threads = synced.0.lock().expect("no panic").clone();
-    assert!(
-        !threads.is_empty() && !threads.contains(&"writer".to_owned()),
-        "{threads:?}"
-    );
+    let (mut threads, synced) = (noted.threads(), synced.0.lock().expect("no panic").clone());
+    assert!(!threads.is_empty());
+    threads.extend(synced);
+    assert!(!threads.contains(&"writer".to_owned()), "{threads:?}");
     stop(database).await;
 }

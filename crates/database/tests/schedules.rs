@@ -12,6 +12,7 @@ use lightcone_database::{
     CallArgs, CallError, DatabaseHandle, HostKind, JsonRows, ShutdownReason, UpdateOutcome,
 };
 use lightcone_host_js::JsEngineOptions;
+use lightcone_types::{Due, Timestamp};
 use lightcone_wire::{ClientMessage, ServerMessage};
 use serde_json::{json, Value};
 
@@ -546,4 +547,36 @@ async fn leases_that_are_over_go_back_in_rust() {
 #[tokio::test(flavor = "multi_thread")]
 async fn leases_that_are_over_go_back_in_typescript() {
     leases_that_are_over_go_back(HostKind::Js).await;
+}
+
+/// What a database says of itself: it is opened when its first call is due, and stays open for an interval.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_end_says_when_the_next_call_is_due() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut database = start(&directory).await;
+    let later = now_us() + 3_600_000_000;
+    let stop = |database: DatabaseHandle| async move {
+        let asked = database.due().await;
+        let due = database.shutdown(ShutdownReason::Idle).await;
+        assert_eq!(asked, due);
+        due.expect("a proper end")
+    };
+    for (at, due) in [
+        (None, Due::Never),
+        (Some(once(later + 1)), Due::At(Timestamp(later + 1))),
+        (Some(once(later)), Due::At(Timestamp(later))),
+        (Some(once(later + 2)), Due::At(Timestamp(later))),
+        (Some(every(3_600_000_000)), Due::Open),
+    ] {
+        if let Some(at) = at {
+            set(&database, "set_timer", "later", at).await;
+        }
+        assert_eq!(stop(database).await, due);
+        database = open(options(directory.path())).await;
+    }
+    call(&database, "clear_timers", json!([]))
+        .await
+        .expect("cleared");
+    set(&database, "set_task", "task", once(later)).await;
+    assert_eq!(stop(database).await, Due::At(Timestamp(later)));
 }

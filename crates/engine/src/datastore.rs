@@ -115,11 +115,6 @@ impl Datastore {
         Some(state.counters.clone())
     }
 
-    /// Whether rows of some table call functions at their times, here or in other databases, or did when that table was there.
-    pub fn plans_calls(&self) -> bool {
-        self.has_schedules || self.has_outboxes
-    }
-
     /// Registers a table under its ids and names.
     pub(crate) fn add_table(&mut self, state: TableState) -> TableSlot {
         let slot = TableSlot::new(self.tables.len());

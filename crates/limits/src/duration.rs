@@ -11,7 +11,8 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
     })
 }
 
-pub(crate) fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+/// As a value of a configuration file.
+pub fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
     let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
     parse_duration(&text).map_err(serde::de::Error::custom)
 }

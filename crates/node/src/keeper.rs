@@ -1,5 +1,5 @@
-//! Looks after databases that no client uses: opens those with scheduled calls, and those whose log failed for a reason
-//! that has passed.
+//! Looks after databases that no client uses: opens those that have something to do, and those whose log failed for a reason that
+//! has passed; closes those that have nothing to do.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -7,16 +7,26 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::stream::{self, StreamExt as _};
-use lightcone_control::DatabaseRecord;
-use lightcone_types::Identity;
+use lightcone_types::{Due, Identity, TimeDuration, Timestamp};
+use tokio::time::{sleep, timeout};
 
-use crate::databases::Running;
+use crate::databases::{Activity, Running};
 use crate::node::Node;
 
 /// How often it looks.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// Databases that are opened at once after the start. Requests open others beside them.
+/// More often, if databases are closed sooner.
+const LOOK_EVERY_MIN: Duration = Duration::from_millis(10);
+/// A database is opened so long before its call is due, so that the call is in time.
+const OPENED_BEFORE: Duration = Duration::from_secs(2);
+/// Databases that are opened at once. Requests open others beside them.
 const OPENING_MAX: usize = 2;
+/// Databases that are opened between two looks: those that are due meanwhile come before the rest.
+const OPENED_PER_LOOK_MAX: usize = 32;
+/// Databases that are closed at once.
+const CLOSING_MAX: usize = 8;
+/// A database that says for so long nothing of what it has to do is busy.
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(1);
 /// The longest pause between two attempts with one database; they begin with [`LOOK_EVERY`] and double.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
 
@@ -28,16 +38,18 @@ struct Attempt {
 
 /// Runs until `stopped` ends.
 pub async fn keep_open(node: Arc<Node>, stopped: impl Future<Output = ()>) {
-    let work = async {
+    let opening = async {
         let mut attempts = Attempts::default();
-        open_scheduled(&node, &mut attempts).await;
         loop {
-            tokio::time::sleep(LOOK_EVERY).await;
-            look(&node, &mut attempts).await;
+            let are_more = look(&node, &mut attempts).await;
+            if !are_more {
+                sleep(LOOK_EVERY).await;
+            }
         }
     };
     tokio::select! {
-        () = work => {}
+        () = opening => {}
+        () = close_idle(&node) => {}
         () = stopped => {}
     }
 }
@@ -62,39 +74,8 @@ impl Attempts {
     }
 }
 
-/// Opens the databases that may have scheduled calls, a few at a time.
-async fn open_scheduled(node: &Arc<Node>, attempts: &mut Attempts) {
-    let asked = node.clone();
-    let found = tokio::task::spawn_blocking(move || asked.databases.scheduled()).await;
-    let records = found.unwrap_or_default();
-    if records.is_empty() {
-        return;
-    }
-    tracing::info!(
-        count = records.len(),
-        "opening the databases that may have scheduled calls"
-    );
-    // Dropping a handle of a task does not end it: an opening that has begun is finished, also when the server stops.
-    let openings = stream::iter(records).map(|record| {
-        let identity = record.identity;
-        let opening = tokio::spawn(open(node.clone(), record));
-        async move { (identity, opening.await) }
-    });
-    let mut openings = openings.buffer_unordered(OPENING_MAX);
-    while let Some((identity, opened)) = openings.next().await {
-        // One that did not open is looked at again later.
-        if matches!(opened, Ok(false)) {
-            attempts.count(identity);
-        }
-    }
-}
-
-async fn open(node: Arc<Node>, record: DatabaseRecord) -> bool {
-    // Why it does not open is logged there.
-    node.databases.get(&record).await.is_ok()
-}
-
-async fn look(node: &Arc<Node>, attempts: &mut Attempts) {
+/// True: it is to look again at once.
+async fn look(node: &Arc<Node>, attempts: &mut Attempts) -> bool {
     // They take no writes, for a reason that may pass.
     let read_only = |running: &Running| running.handle.may_work_again();
     for identity in node.databases.identities_of(read_only) {
@@ -104,27 +85,90 @@ async fn look(node: &Arc<Node>, attempts: &mut Attempts) {
             let _ = tokio::spawn(async move { node.databases.reopen(&identity).await }).await;
         }
     }
-    // Those that ended by themselves because of a bug, or did not open, and have calls planned.
+    // Those that ended by themselves because of a bug, and may do so again.
     let failed = |running: &Running| !running.handle.is_running();
-    let mut ended = node.databases.identities_of(failed);
-    let closed = |identity: &&Identity| node.databases.running(identity).is_none();
-    ended.extend(attempts.0.keys().filter(closed));
-    ended.sort();
-    ended.dedup();
-    for identity in ended {
-        if !attempts.is_due(&identity) {
-            continue;
+    let failed = node.databases.identities_of(failed);
+    // Those that have something to do, now or soon.
+    let until = after(OPENED_BEFORE);
+    let mut due = node.databases.due_until(until);
+    due.retain(|identity| attempts.is_due(identity));
+    let are_more = due.len() > OPENED_PER_LOOK_MAX;
+    due.truncate(OPENED_PER_LOOK_MAX);
+    let openings = stream::iter(due).map(|identity| {
+        let node = node.clone();
+        // Dropping a handle of a task does not end it: an opening that has begun is finished, also when the server stops.
+        let open = async move { node.databases.open_due(&identity, until).await };
+        let opening = tokio::spawn(open);
+        async move { (identity, opening.await) }
+    });
+    let mut openings = openings.buffer_unordered(OPENING_MAX);
+    while let Some((identity, opened)) = openings.next().await {
+        // Why one did not open is logged there. It is looked at again later.
+        if !matches!(opened, Ok(Ok(()))) || failed.contains(&identity) {
+            attempts.count(identity);
         }
-        let record = node.control.database(&identity);
-        let Some(record) = record.filter(|record| node.databases.may_be_scheduled(record)) else {
-            attempts.0.remove(&identity);
-            continue;
-        };
-        attempts.count(identity);
-        let _ = tokio::spawn(open(node.clone(), record)).await;
     }
     // Those that have been well for so long that the next failure is a new one are forgotten.
     let now = Instant::now();
     let attempts = &mut attempts.0;
     attempts.retain(|_, attempt| now < attempt.next + PAUSE_MAX);
+    are_more
+}
+
+fn after(time: Duration) -> Timestamp {
+    let us = i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
+    Timestamp::now().saturating_add(TimeDuration(us))
+}
+
+/// Closes databases that have not been used for as long as the configuration says. Never, if that is zero, or if they are in memory only.
+async fn close_idle(node: &Arc<Node>) {
+    let idle_time = node.config.databases.idle_close_after;
+    if idle_time.is_zero() || node.databases.are_in_memory() {
+        return std::future::pending().await;
+    }
+    let mut quiet: HashMap<Identity, (Activity, Instant)> = HashMap::new();
+    loop {
+        sleep((idle_time / 4).clamp(LOOK_EVERY_MIN, LOOK_EVERY)).await;
+        let now = Instant::now();
+        let unused = node.databases.unused().into_iter();
+        let before = std::mem::take(&mut quiet);
+        quiet.extend(unused.map(|(identity, activity)| {
+            let known = before.get(&identity).copied();
+            let known = known.filter(|(before, _)| *before == activity);
+            (identity, known.unwrap_or((activity, now)))
+        }));
+        let idle = quiet
+            .iter()
+            .filter(|(_, (_, since))| now - *since >= idle_time);
+        let idle: Vec<_> = idle
+            .map(|(identity, (activity, _))| (*identity, *activity))
+            .collect();
+        let closings = stream::iter(idle).map(|(identity, activity)| {
+            // Also to its end.
+            let closing = tokio::spawn(close(node.clone(), identity, activity, idle_time));
+            async move { (identity, closing.await) }
+        });
+        let mut closings = closings.buffer_unordered(CLOSING_MAX);
+        while let Some((identity, has_plans)) = closings.next().await {
+            let is_asked_later = matches!(has_plans, Ok(true));
+            if let Some((_, since)) = quiet.get_mut(&identity).filter(|_| is_asked_later) {
+                *since = now;
+            }
+        }
+    }
+}
+
+/// Closes a database that has done nothing since, and has nothing to do before it would have been closed for as long. True: it has.
+async fn close(node: Arc<Node>, identity: Identity, since: Activity, idle_time: Duration) -> bool {
+    let Some(running) = node.databases.running(&identity) else {
+        return false;
+    };
+    let due = timeout(ANSWER_TIME_MAX, running.handle.due()).await;
+    drop(running);
+    let soon = Due::At(after(idle_time.max(OPENED_BEFORE * 2)));
+    let has_plans = !matches!(due, Ok(Some(due)) if due > soon);
+    if !has_plans {
+        node.databases.close_unused(&identity, since).await;
+    }
+    has_plans
 }

@@ -6,6 +6,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use common::{answer, config, TestServer, User};
+use lightcone_control::ControlDb;
+use lightcone_types::{Due, Identity};
 
 async fn publish(server: &TestServer, user: &User, name: &str, program: &'static str) -> String {
     let request = server.request("PUT", &format!("/v1/database/{name}"));
@@ -52,12 +54,11 @@ async fn databases_with_schedules_are_opened_at_the_start() {
     let planned = publish(&server, &user, "planned", "module timer").await;
     let quiet = publish(&server, &user, "quiet", "module").await;
     let dir = server.stop().await;
-    let mark = |replica: &str| {
-        let path = dir.path().join("data/replicas").join(replica);
-        path.join("no-schedules").exists()
-    };
-    assert!(!mark("1"), "a call is planned in the first");
-    assert!(mark("2"), "the second cannot plan any");
+    let control = ControlDb::open(&dir.path().join("data/control-db")).expect("it opens");
+    let due = |identity: &str| control.due(&Identity::from_hex(identity).expect("an identity"));
+    assert_eq!(due(&planned), Due::Open, "a call is planned in the first");
+    assert_eq!(due(&quiet), Due::Never, "the second cannot plan any");
+    drop(control);
     let server = TestServer::start_in(dir, config("")).await;
     until_open(&server, &planned).await;
     // Both would have been opened by now, as the older one comes first.

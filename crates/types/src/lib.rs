@@ -11,6 +11,7 @@ mod algebraic_type;
 mod algebraic_value;
 pub mod bsatn;
 mod cut;
+mod due;
 mod error_code;
 mod hash;
 mod hex;
@@ -27,6 +28,7 @@ pub use algebraic_type::{
 pub use algebraic_value::{cmp_floats, AlgebraicValue};
 pub use bsatn::{Decode, DecodeError, Encode, Reader};
 pub use cut::{cut, cut_name, SHOWN_NAME_BYTES_MAX};
+pub use due::Due;
 pub use error_code::error_code;
 pub use hash::{view_args_hash, Hash};
 pub use hex::{decode as hex_decode, encode as hex_encode, HexError};

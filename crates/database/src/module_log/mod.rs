@@ -83,6 +83,11 @@ impl ModuleLog {
         self.buffer.live.subscribe()
     }
 
+    /// Whether anyone reads them.
+    pub(crate) fn is_followed(&self) -> bool {
+        self.buffer.live.receiver_count() > 0
+    }
+
     /// Writes what is still in memory, with the line about what was left out.
     pub(crate) fn flush(&self) {
         self.buffer.flush(true);

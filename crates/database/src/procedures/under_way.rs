@@ -155,6 +155,11 @@ impl Procedures {
             .is_ok()
     }
 
+    /// Whether none is under way.
+    pub fn is_idle(&self) -> bool {
+        self.calls.lock().under_way.is_empty()
+    }
+
     /// All calls that run or wait are ended.
     pub fn stop(&self) {
         let mut calls = self.calls.lock();

@@ -1,7 +1,8 @@
 //! The end of a database, in steps: each waits for what others have to do first.
 
-use lightcone_engine::Datastore;
+use lightcone_engine::{ScheduleAt, ST_CLIENT_ID};
 use lightcone_log::Log;
+use lightcone_types::Due;
 use tokio::sync::oneshot::{self, error::TryRecvError};
 
 use super::state::{End, Phase, Stage};
@@ -9,7 +10,6 @@ use super::Writer;
 use crate::environment::Next;
 use crate::events::FanoutItem;
 use crate::inbox::Input;
-use crate::shared::Shared;
 use crate::snapshot;
 use crate::status::FAILED_TEXT;
 
@@ -50,7 +50,7 @@ impl Writer {
             Stage::Log => {
                 let log = self.way_out.log.shutdown();
                 match &log {
-                    Ok(_) if !self.state.failed => mark_planned(&self.shared, &self.datastore),
+                    Ok(_) if !self.state.failed => self.shared.status.set_due(self.due()),
                     Ok(_) => {}
                     Err(error) => {
                         tracing::error!(database = %self.shared.options.identity, %error, "the log did not end properly")
@@ -97,6 +97,25 @@ impl Writer {
         Next::More
     }
 
+    /// What there is still to do without a request. The points of an interval are not on the disk, so a database that has
+    /// one stays open.
+    pub(super) fn due(&self) -> Due {
+        let datastore = &self.datastore;
+        let clients = datastore.table(ST_CLIENT_ID);
+        let has_clients = clients.is_some_and(|table| table.rows().row_count() > 0);
+        let leaves = has_clients && self.module.def().on_disconnect.is_some();
+        if leaves || datastore.outbound_count() > 0 || datastore.has_backfill_tables() {
+            return Due::Open;
+        }
+        let planned = datastore.schedules().into_iter();
+        let planned = planned.map(|change| match change.at {
+            Some(ScheduleAt::Time(time)) => Due::At(time),
+            Some(ScheduleAt::Interval(_)) => Due::Open,
+            None => Due::Never,
+        });
+        planned.min().unwrap_or(Due::Never)
+    }
+
     fn end_later(&mut self, mut end: Box<End>, stage: Stage) -> Next {
         end.stage = stage;
         self.phase = Phase::Ends(end);
@@ -116,17 +135,4 @@ fn tell_end(end: End, log: Option<Box<dyn Log>>) -> Next {
         let _ = done.send(());
     }
     Next::Ended
-}
-
-/// Notes for the next start of the server that nothing is planned, if so. All is durable by now.
-fn mark_planned(shared: &Shared, datastore: &Datastore) {
-    let waits = !datastore.schedules().is_empty() || datastore.outbound_count() > 0;
-    if waits || datastore.has_backfill_tables() {
-        return;
-    }
-    let options = &shared.options;
-    if let Err(error) = options.note_no_schedules(true) {
-        // It is opened once for nothing, no more.
-        tracing::debug!(database = %options.identity, %error, "the mark of a database without plans cannot be set");
-    }
 }

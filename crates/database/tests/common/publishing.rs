@@ -1,9 +1,33 @@
 //! Programs that are published, as JSON of the module that is nothing but tables.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
-use lightcone_database::{DatabaseHandle, HostKind, Policy, ShutdownReason, UpdateError};
+use lightcone_database::{DatabaseHandle, DueNotes, HostKind, Policy, ShutdownReason, UpdateError};
+use lightcone_types::Identity;
 use serde_json::Value;
+
+/// The threads on which it was noted that a database is to be opened after a crash.
+#[derive(Default)]
+pub struct Noted(Mutex<Vec<String>>);
+
+impl Noted {
+    pub fn threads(&self) -> Vec<String> {
+        self.0.lock().expect("no panic").clone()
+    }
+
+    pub fn is_noted(&self) -> bool {
+        !self.threads().is_empty()
+    }
+}
+
+impl DueNotes for Noted {
+    fn note_open(&self, _: &Identity) -> Result<(), String> {
+        let thread = std::thread::current();
+        let name = thread.name().unwrap_or_default().to_owned();
+        self.0.lock().expect("no panic").push(name);
+        Ok(())
+    }
+}
 
 /// Publishes a program over the running one.
 pub async fn publish(

@@ -359,7 +359,7 @@ async fn a_started_database_that_is_not_taken_ends() {
         .state
         .node
         .control
-        .insert_database(record)
+        .insert_database(record, lightcone_types::Due::Never)
         .expect("known");
     // The first attempts may find its log in use, and the next ones wait for a while.
     let opened = async {

@@ -333,8 +333,8 @@ impl Publish {
             databases.discard(&record, started).await;
             return allowed.map(|()| false);
         }
-        let inserted = record.clone();
-        let insert = move |control: &ControlDb| control.insert_database(inserted);
+        let (inserted, due) = (record.clone(), started.due());
+        let insert = move |control: &ControlDb| control.insert_database(inserted, due);
         match state.node.change_control(insert).await {
             Ok(inserted) => {
                 databases.insert(started);

@@ -1,6 +1,7 @@
 //! `config.toml` of the data directory (07 §11.3), and the keys that are Lightcone's own. Limits are in the crate `limits`.
 
 mod auth;
+mod databases;
 mod edge;
 mod outbox;
 mod publish;
@@ -19,6 +20,7 @@ use serde::Deserialize;
 use crate::error::Error;
 
 pub use auth::{Auth, ForeignIssuers};
+pub use databases::Databases;
 pub use edge::{
     Dashboard, Mcp, McpWrites, Metrics, Network, Postgres, Routes, Scheduling, Threads,
     TrustedProxies,
@@ -54,6 +56,7 @@ pub struct Config {
     pub mcp: Mcp,
     pub tracing: Tracing,
     pub outbox: Outbox,
+    pub databases: Databases,
     /// Warnings about the file that the log has when the server starts.
     #[serde(skip)]
     pub warnings: Vec<String>,
@@ -325,6 +328,8 @@ mod tests {
             ),
             ("[publish]\nallowed = [\"c200\"]", "64 hexadecimal digits"),
             ("[limits]\nconnections-max = 0", "limits.connections-max"),
+            ("[databases]\nidle-close-after = 15", "invalid type"),
+            ("[databases]\nidle-close-after = \"soon\"", "in duration"),
             ("[broken", "config.toml"),
         ] {
             let message = parse(text).expect_err(text).to_string();

@@ -1,12 +1,15 @@
 //! The databases that are running in this process: opened at their first use, each in its replica directory.
 
+mod due;
 pub mod limits;
 mod name_locks;
+mod notes;
 pub(crate) mod orphans;
 mod running;
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -14,7 +17,7 @@ use lightcone_control::{ControlDb, ControlError, DatabaseRecord, HostType};
 use lightcone_database::{
     Carrier, Commons, DatabaseHandle, DatabaseOptions, Engines, EnvironmentChange,
     EnvironmentError, Error as DatabaseError, Holder, HostKind, Limits, Loads, ProgramBytes,
-    ShutdownReason, NO_SCHEDULES_FILE,
+    ShutdownReason,
 };
 use lightcone_storage::DiskReserve;
 use lightcone_types::Identity;
@@ -26,6 +29,7 @@ use name_locks::NameLocks;
 use running::{end, SHUTDOWN_TIMEOUT};
 
 pub use name_locks::NameLock;
+pub(crate) use running::Activity;
 pub use running::{Running, Started};
 
 /// A database that would not open is not tried again sooner.
@@ -113,6 +117,8 @@ impl Databases {
         limits: Limits,
         shared: ServerWide,
     ) -> Arc<Databases> {
+        let notes = Arc::new(notes::Notes(control.clone()));
+        shared.commons.set_due_notes(notes);
         Arc::new(Databases {
             data_dir,
             control,
@@ -178,6 +184,10 @@ impl Databases {
         running.filter(|running| running.handle.is_running())
     }
 
+    pub(crate) fn open_count(&self) -> usize {
+        self.running.read().databases.len()
+    }
+
     /// All that are open. `look` sees what closed ones have left, at the same moment.
     pub(crate) fn running_beside(&self, look: impl FnOnce(&Left)) -> Vec<(Identity, Running)> {
         let open = self.running.read();
@@ -189,6 +199,7 @@ impl Databases {
     /// The running database of a record, opened if need be.
     pub async fn get(self: &Arc<Self>, record: &DatabaseRecord) -> Result<Running, OpenError> {
         if let Some(running) = self.running(&record.identity) {
+            running.uses.fetch_add(1, Relaxed);
             return Ok(running);
         }
         let lock = self.lock(&record.identity).await;
@@ -311,6 +322,7 @@ impl Databases {
             counters: Arc::default(),
             has_series: open.may_have_series(&identity, self.shared.series_max),
             looks: Looks::default(),
+            uses: Arc::default(),
         };
         if open.closed {
             let handle = running.handle.clone();
@@ -320,19 +332,6 @@ impl Databases {
         }
         drop(open);
         running
-    }
-
-    /// The databases that may have scheduled calls, or messages for others, whether or not they are open. Reads the disk.
-    pub(crate) fn scheduled(&self) -> Vec<DatabaseRecord> {
-        let mut records = self.control.databases();
-        records.retain(|record| self.may_be_scheduled(record));
-        records
-    }
-
-    /// False if the database was closed with nothing planned, or can plan nothing.
-    pub(crate) fn may_be_scheduled(&self, record: &DatabaseRecord) -> bool {
-        let directory = self.data_dir.replica(record.replica_id);
-        !directory.join(NO_SCHEDULES_FILE).exists()
     }
 
     /// The open databases that are so.
@@ -412,7 +411,7 @@ impl Databases {
         let _ = tokio::task::spawn_blocking(move || remove_files(&directory)).await;
     }
 
-    /// Ends every database, all at once.
+    /// Ends every database, all at once, and notes which of them have still something to do.
     pub async fn shutdown(&self) {
         self.shared.loads.stop();
         let open = Open {
@@ -423,10 +422,12 @@ impl Databases {
         let mut ending = tokio::task::JoinSet::new();
         for (identity, running) in running {
             ending.spawn(async move {
-                end(&identity, running.handle, ShutdownReason::ServerStop).await
+                let due = end(&identity, running.handle, ShutdownReason::ServerStop).await;
+                due.map(|due| (identity, due))
             });
         }
-        ending.join_all().await;
+        let due = ending.join_all().await;
+        self.note_due(due.into_iter().flatten().collect()).await;
     }
 
     fn options(&self, record: &DatabaseRecord) -> DatabaseOptions {

@@ -13,13 +13,15 @@ use lightcone_control::ControlDb;
 
 use crate::data_dir::DataDir;
 
+/// What earlier versions had in a directory: that nothing is planned, which the control database says now.
+const OLD_MARK_FILE: &str = "no-schedules";
 /// What a replica's directory may hold. A directory with anything else is not touched.
 const ENTRIES: [&str; 5] = [
     "log",
     "snapshots",
     "module_logs",
     crate::databases::PROGRAM_FILE,
-    lightcone_database::NO_SCHEDULES_FILE,
+    OLD_MARK_FILE,
 ];
 
 /// The directories below `replicas/` that were made for a replica and belong to none. Those of another control database get
@@ -140,7 +142,7 @@ fn has_our_form(directory: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use lightcone_control::{DatabaseRecord, HostType};
-    use lightcone_types::{Hash, Identity};
+    use lightcone_types::{Due, Hash, Identity};
 
     use super::*;
 
@@ -163,7 +165,9 @@ mod tests {
         for id in 1..=5 {
             assert_eq!(control.next_replica_id().expect("id"), id);
         }
-        control.insert_database(record(2)).expect("insert");
+        control
+            .insert_database(record(2), Due::Never)
+            .expect("insert");
         let replicas = data_dir.replicas();
         for name in ["1/log", "2/log", "3", "4/log", "05/log", "6/log", "x/log"] {
             std::fs::create_dir_all(replicas.join(name)).expect("directory");
@@ -216,7 +220,9 @@ mod tests {
         let control = ControlDb::open(&data_dir.control_directory()).expect("opens");
         for id in 1..=2 {
             assert_eq!(control.next_replica_id().expect("id"), id);
-            control.insert_database(record(id)).expect("insert");
+            control
+                .insert_database(record(id), Due::Never)
+                .expect("insert");
         }
         assert!(find(&data_dir, &control).is_empty());
         assert_eq!(names(&data_dir), ["1", "2", "2.unknown"]);

@@ -85,6 +85,8 @@ fn put_server(text: &mut Text, server: &ServerCounters, all: &Databases) {
             "Accepted TCP connections.";
         Counter "lightcone_connections_refused_total" server.connections_refused.load(Relaxed),
             "TCP connections answered 503 because there were too many.";
+        Gauge "lightcone_databases_open" all.open_count() as u64,
+            "Databases in memory; the others are opened when they are used.";
         Gauge "lightcone_loads_given_up" all.loads().given_up() as u64,
             "Modules that cannot be stopped and still run.";
         Counter "lightcone_loads_given_up_total" all.loads().given_up_total(),
