@@ -54,11 +54,13 @@ enum Command {
     /// Run an SQL query
     Sql(commands::sql::Args),
     /// Show and change the variables of a module's environment
-    Env(commands::env::Args),
+    #[command(subcommand)]
+    Env(commands::env::Command),
     /// Serve the Model Context Protocol on stdin and stdout, for assistants
     Mcp(commands::mcp::Args),
     /// Show or end the migration of a database
-    Migrate(commands::migrate::Args),
+    #[command(subcommand)]
+    Migrate(commands::migrate::Command),
     /// Give a database another name
     Rename(commands::rename::Args),
     /// Generate client code for a module
@@ -74,7 +76,8 @@ enum Command {
     /// Compile a module
     Build(crate::build::Args),
     /// Manage the saved servers
-    Server(commands::server::Args),
+    #[command(subcommand)]
+    Server(commands::server::Command),
     /// Watch the rows of queries
     Subscribe(commands::subscribe::Args),
     /// Start a server on this machine
@@ -84,7 +87,8 @@ enum Command {
     /// Allow a database to be deleted again
     Unlock(commands::OneDatabase),
     /// Show and change who else may do what with a database
-    Collaborators(commands::collaborators::Args),
+    #[command(subcommand)]
+    Collaborators(commands::collaborators::Command),
     /// Show and manage installed versions
     Version(commands::version::Args),
     /// Follow the changes of a database
@@ -106,8 +110,8 @@ impl Command {
             Self::Call(args) => commands::call::run(context, args).await,
             Self::Describe(args) => commands::describe::run(context, args).await,
             Self::Sql(args) => commands::sql::run(context, args).await,
-            Self::Env(args) => commands::env::run(context, args).await,
-            Self::Migrate(args) => commands::migrate::run(context, args).await,
+            Self::Env(command) => commands::env::run(context, command).await,
+            Self::Migrate(command) => commands::migrate::run(context, command).await,
             Self::Rename(args) => commands::rename::run(context, args).await,
             Self::List(args) => commands::list::run(context, args).await,
             Self::Login(args) => commands::login::run(context, args).await,
@@ -116,12 +120,12 @@ impl Command {
             Self::Init(args) => commands::init::run(context, *args).await,
             Self::Dev(args) => commands::dev::run(context, *args).await,
             Self::Build(args) => crate::build::run(args),
-            Self::Server(args) => commands::server::run(context, args).await,
+            Self::Server(command) => commands::server::run(context, command).await,
             Self::Subscribe(args) => commands::subscribe::run(context, args).await,
             Self::Start(args) => commands::start::run(context, args),
             Self::Lock(args) => commands::lock::run(context, args, true).await,
             Self::Unlock(args) => commands::lock::run(context, args, false).await,
-            Self::Collaborators(args) => commands::collaborators::run(context, args).await,
+            Self::Collaborators(command) => commands::collaborators::run(context, command).await,
             Self::Version(args) => commands::version::run(context, args),
             Self::Changes(args) => commands::changes::run(context, args).await,
             Self::Top(args) => commands::top::run(context, args).await,

@@ -506,6 +506,18 @@ mod tests {
         found.expect("it may be frozen").is_deferred()
     }
 
+    /// One without a limit of rows.
+    fn finder_of<'d>(
+        items: &'d mut Items,
+        frozen: &'d mut FrozenTables,
+        windows: &'d Windows,
+        may_freeze: bool,
+        left: &'d mut Allowance,
+    ) -> Finder<'d> {
+        let datastore = &mut items.datastore;
+        Finder::new(datastore, frozen, windows, may_freeze, None, left)
+    }
+
     #[test]
     fn only_cheap_conditions_are_checked_on_the_writer() {
         let (mut frozen, windows) = (FrozenTables::default(), Windows::default());
@@ -514,38 +526,17 @@ mod tests {
         let long = items.plan(&format!("id = 1000{}", " OR id = 1000".repeat(3000)));
         let texts = items.plan(&format!("one <> two{}", " OR one <> two".repeat(100)));
         let mut left = Allowance::default();
-        let mut finder = Finder::new(
-            &mut items.datastore,
-            &mut frozen,
-            &windows,
-            true,
-            None,
-            &mut left,
-        );
+        let mut finder = finder_of(&mut items, &mut frozen, &windows, true, &mut left);
         let Some(Source::Rows { rows, .. }) = finder.find_plan(&cheap) else {
             panic!("256 rows are few");
         };
         assert_eq!(rows.ends.len(), 255);
         assert!(is_deferred(finder.find_plan(&long)), "768,000 comparisons");
         let mut left = Allowance::default();
-        let mut finder = Finder::new(
-            &mut items.datastore,
-            &mut frozen,
-            &windows,
-            true,
-            None,
-            &mut left,
-        );
+        let mut finder = finder_of(&mut items, &mut frozen, &windows, true, &mut left);
         assert!(is_deferred(finder.find_plan(&texts)), "6 MB of comparisons");
         let mut left = Allowance::default();
-        let mut finder = Finder::new(
-            &mut items.datastore,
-            &mut frozen,
-            &windows,
-            false,
-            None,
-            &mut left,
-        );
+        let mut finder = finder_of(&mut items, &mut frozen, &windows, false, &mut left);
         assert!(finder.find_plan(&cheap).is_some());
         assert!(finder.find_plan(&long).is_none());
     }
@@ -582,14 +573,7 @@ mod tests {
         let all = MemoryBudget::new(machine(), 100 << 20);
         let client = ClientBudget::new(&all, 3 << 20);
         let mut left = Allowance::default();
-        let mut finder = Finder::new(
-            &mut items.datastore,
-            &mut frozen,
-            &windows,
-            false,
-            None,
-            &mut left,
-        );
+        let mut finder = finder_of(&mut items, &mut frozen, &windows, false, &mut left);
         let mut find = || finder.find_window(&asked, &client);
         let first = find().expect("600 KB");
         assert!(!first.is_deferred());
@@ -621,14 +605,7 @@ mod tests {
         let mut items = Items::new(256, 10);
         let long = items.plan(&format!("id = 1000{}", " OR id = 1000".repeat(3000)));
         let mut left = Allowance::default();
-        let mut finder = Finder::new(
-            &mut items.datastore,
-            &mut frozen,
-            &windows,
-            true,
-            None,
-            &mut left,
-        );
+        let mut finder = finder_of(&mut items, &mut frozen, &windows, true, &mut left);
         for _ in 0..100 {
             assert!(is_deferred(finder.find_plan(&long)));
         }

@@ -34,30 +34,6 @@ pub struct OutboundStream {
     pub ack_prefix: u64,
 }
 
-impl OutboundStream {
-    fn decode(row: &[u8]) -> Option<OutboundStream> {
-        let (id, table, target, next_seq, ack_prefix) = Decode::from_slice(row).ok()?;
-        Some(OutboundStream {
-            id,
-            table,
-            target,
-            next_seq,
-            ack_prefix,
-        })
-    }
-
-    fn encode(&self) -> Vec<u8> {
-        (
-            self.id,
-            self.table,
-            self.target,
-            self.next_seq,
-            self.ack_prefix,
-        )
-            .to_vec()
-    }
-}
-
 /// A row of `st_outbound_msg` that waits for its result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutboundMessage {
@@ -69,24 +45,23 @@ pub struct OutboundMessage {
     pub last_transport_error: Option<String>,
 }
 
-impl OutboundMessage {
-    fn decode(row: &[u8]) -> Option<OutboundMessage> {
-        let (stream, id, seq, retry_count, last_transport_error) = Decode::from_slice(row).ok()?;
-        Some(OutboundMessage {
-            stream,
-            id,
-            seq,
-            retry_count,
-            last_transport_error,
-        })
-    }
+lightcone_types::bsatn_products! {
+    OutboundStream { id, table, target, next_seq, ack_prefix }
+    OutboundMessage { stream, id, seq, retry_count, last_transport_error }
+}
 
-    fn encode(&self) -> Vec<u8> {
-        let sent = (self.stream, self.id, self.seq, self.retry_count);
-        // A result is stored by deleting the message with its row, in one transaction.
-        let no_result = (None::<u8>, None::<Vec<u8>>);
-        (sent, &self.last_transport_error, no_result).to_vec()
-    }
+fn stream_of(row: &[u8]) -> Option<OutboundStream> {
+    OutboundStream::from_slice(row).ok()
+}
+
+fn message_of(row: &[u8]) -> Option<OutboundMessage> {
+    OutboundMessage::from_slice(row).ok()
+}
+
+fn message_row(message: &OutboundMessage) -> Vec<u8> {
+    // A result is stored by deleting the message with its row, in one transaction.
+    let no_result = (None::<u8>, None::<Vec<u8>>);
+    (message, no_result).to_vec()
 }
 
 /// How a message ended at its receiver.
@@ -138,13 +113,13 @@ impl Datastore {
 
     pub fn outbound_stream(&self, stream: u64) -> Option<OutboundStream> {
         let row = self.row_in(st::ST_OUTBOUND_STREAM_ID, BY_STREAM, &stream.to_vec())?;
-        OutboundStream::decode(row)
+        stream_of(row)
     }
 
     /// The message of a stream that is to be sent next.
     pub fn outbound_head(&self, stream: u64) -> Option<OutboundMessage> {
         let row = self.first_message_after(stream, 0)?;
-        OutboundMessage::decode(self.outbox_system_table(st::ST_OUTBOUND_MSG_ID).row(row))
+        message_of(self.outbox_system_table(st::ST_OUTBOUND_MSG_ID).row(row))
     }
 
     /// The first message of a stream with a number from `seq` on.
@@ -173,7 +148,7 @@ impl Datastore {
         let streams = self.outbox_system_table(st::ST_OUTBOUND_STREAM_ID);
         let mut found = Vec::new();
         streams.rows().for_each(|_, row| {
-            found.extend(OutboundStream::decode(row).map(|stream| stream.id));
+            found.extend(stream_of(row).map(|stream| stream.id));
         });
         found.retain(|&stream| self.first_message_after(stream, 0).is_some());
         found
@@ -294,11 +269,11 @@ impl Datastore {
                 last_transport_error: None,
             };
             stream.next_seq += 1;
-            self.insert_in(st::ST_OUTBOUND_MSG_ID, &message.encode())?;
+            self.insert_in(st::ST_OUTBOUND_MSG_ID, &message_row(&message))?;
         }
         for stream in changed {
             streams.push(stream.id);
-            self.put_in(st::ST_OUTBOUND_STREAM_ID, BY_STREAM, &stream.encode())?;
+            self.put_in(st::ST_OUTBOUND_STREAM_ID, BY_STREAM, &stream.to_vec())?;
         }
         Ok(())
     }
@@ -310,7 +285,7 @@ impl Datastore {
             BY_TABLE_AND_TARGET,
             &key.to_vec(),
         );
-        if let Some(stream) = found.and_then(OutboundStream::decode) {
+        if let Some(stream) = found.and_then(stream_of) {
             return Ok(stream);
         }
         // A number that this database had not before its data was deleted, which its targets may still know.
@@ -325,7 +300,7 @@ impl Datastore {
             next_seq: 1,
             ack_prefix: 0,
         };
-        self.insert_in(st::ST_OUTBOUND_STREAM_ID, &stream.encode())?;
+        self.insert_in(st::ST_OUTBOUND_STREAM_ID, &stream.to_vec())?;
         Ok(stream)
     }
 
@@ -341,7 +316,7 @@ impl Datastore {
             BY_TABLE_AND_TARGET,
             &key.to_vec(),
         );
-        let Some(stream) = found.and_then(OutboundStream::decode) else {
+        let Some(stream) = found.and_then(stream_of) else {
             return Ok(());
         };
         let point = (stream.id, message).to_vec();
@@ -358,7 +333,7 @@ impl Datastore {
     fn drop_message(&mut self, stream: u64, row: RowId) -> Result<()> {
         let first = self.first_message_after(stream, 0);
         let table = self.outbox_system_table(st::ST_OUTBOUND_MSG_ID);
-        let seq = OutboundMessage::decode(table.row(row)).map_or(0, |message| message.seq);
+        let seq = message_of(table.row(row)).map_or(0, |message| message.seq);
         self.delete_in(st::ST_OUTBOUND_MSG_ID, &[row])?;
         match first == Some(row) {
             true => self.number_head(stream, seq + 1),
@@ -372,7 +347,7 @@ impl Datastore {
             return Ok(());
         };
         let numbered = OutboundMessage { seq, ..head };
-        self.put_in(st::ST_OUTBOUND_MSG_ID, BY_MESSAGE, &numbered.encode())
+        self.put_in(st::ST_OUTBOUND_MSG_ID, BY_MESSAGE, &message_row(&numbered))
     }
 
     /// Notes in the open transaction that a message was sent, and not taken.
@@ -385,7 +360,7 @@ impl Datastore {
             last_transport_error: Some(error.to_owned()),
             ..message.clone()
         };
-        self.put_in(st::ST_OUTBOUND_MSG_ID, BY_MESSAGE, &noted.encode())
+        self.put_in(st::ST_OUTBOUND_MSG_ID, BY_MESSAGE, &message_row(&noted))
     }
 
     /// In the open transaction: the receiver expects another number than that of the first message, which gets it.
@@ -398,7 +373,7 @@ impl Datastore {
             ack_prefix,
             ..*stream
         };
-        self.put_in(st::ST_OUTBOUND_STREAM_ID, BY_STREAM, &changed.encode())?;
+        self.put_in(st::ST_OUTBOUND_STREAM_ID, BY_STREAM, &changed.to_vec())?;
         self.number_head(stream.id, expected)
     }
 
@@ -432,14 +407,14 @@ impl Datastore {
             ack_prefix: message.seq,
             ..now
         };
-        self.put_in(st::ST_OUTBOUND_STREAM_ID, BY_STREAM, &changed.encode())
+        self.put_in(st::ST_OUTBOUND_STREAM_ID, BY_STREAM, &changed.to_vec())
     }
 
     fn streams_of_table(&self, table: TableId) -> Vec<(RowId, OutboundStream)> {
         let streams = self.outbox_system_table(st::ST_OUTBOUND_STREAM_ID);
         let mut found = Vec::new();
         streams.rows().for_each(|id, row| {
-            let stream = OutboundStream::decode(row).filter(|stream| stream.table == table);
+            let stream = stream_of(row).filter(|stream| stream.table == table);
             found.extend(stream.map(|stream| (id, stream)));
         });
         found
@@ -452,7 +427,7 @@ impl Datastore {
                 table: to,
                 ..stream
             };
-            self.put_in(st::ST_OUTBOUND_STREAM_ID, BY_STREAM, &moved.encode())?;
+            self.put_in(st::ST_OUTBOUND_STREAM_ID, BY_STREAM, &moved.to_vec())?;
         }
         Ok(())
     }

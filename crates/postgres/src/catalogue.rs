@@ -66,25 +66,18 @@ pub(super) struct Catalogue {
     compiler: Option<Compiler>,
 }
 
-/// A question that was read, with what it reads of the module.
-pub(super) struct Read {
-    pub question: Question,
-    pub readings: Vec<Reading>,
-    is_large: bool,
-}
-
-/// A statement that changes rows and was read, with what it reads of the module.
-pub(super) struct ReadWrite {
-    pub write: Write,
+/// A question, or a statement that changes rows, that was read, with what it reads of the module.
+pub(super) struct Read<T> {
+    pub statement: T,
     pub readings: Vec<Reading>,
     is_large: bool,
 }
 
 /// A question, to be answered in the writer's transaction.
-impl From<Read> for ReadWrite {
-    fn from(read: Read) -> ReadWrite {
-        ReadWrite {
-            write: Write::from(read.question),
+impl From<Read<Question>> for Read<Write> {
+    fn from(read: Read<Question>) -> Read<Write> {
+        Read {
+            statement: Write::from(read.statement),
             readings: read.readings,
             is_large: read.is_large,
         }
@@ -124,49 +117,40 @@ impl Catalogue {
     }
 
     /// Reads a question; if it is only described, with parameters in it.
-    pub fn read(&self, text: &str, is_described: bool) -> Result<Read, Unread> {
+    pub fn read(&self, text: &str, is_described: bool) -> Result<Read<Question>, Unread> {
         let read =
             |tokens: Vec<Token>, seen: &Seen<'_>| Question::read(text, tokens, seen, is_described);
-        let (question, readings, is_large) =
-            self.understood(text, read, |question| &question.tables)?;
-        Ok(Read {
-            question,
-            readings,
-            is_large,
-        })
+        self.understood(text, read, |question| &question.tables)
     }
 
     /// Reads a statement that changes rows; if it is only described, with parameters in it.
-    pub fn read_write(&self, text: &str, is_described: bool) -> Result<ReadWrite, Unread> {
+    pub fn read_write(&self, text: &str, is_described: bool) -> Result<Read<Write>, Unread> {
         let read =
             |tokens: Vec<Token>, seen: &Seen<'_>| Write::read(text, tokens, seen, is_described);
-        let (write, readings, is_large) =
-            self.understood(text, read, |write| &write.question.tables)?;
-        Ok(ReadWrite {
-            write,
-            readings,
-            is_large,
-        })
+        self.understood(text, read, |write| &write.question.tables)
     }
 
-    /// What a text is, what it reads of the module, and whether it needs more stack than others.
+    /// What a text is, and what it reads of the module.
     fn understood<T: Send>(
         &self,
         text: &str,
         read: impl FnOnce(Vec<Token>, &Seen<'_>) -> Result<T, Unread> + Send,
         tables: impl Fn(&T) -> &[TableRead],
-    ) -> Result<(T, Vec<Reading>, bool), Unread> {
+    ) -> Result<Read<T>, Unread> {
         let unclosed = || Failure::unsupported("a quote or comment does not end");
         let tokens = tokens(text).ok_or_else(|| Unread::Text(unclosed()))?;
         let seen = self.seen();
         let is_large = is_large(&tokens);
-        let read = on_stack(is_large, || read(tokens, &seen)).map_err(Unread::Failed)??;
-        let readings = tables(&read).iter().map(|table| {
+        let statement = on_stack(is_large, || read(tokens, &seen)).map_err(Unread::Failed)??;
+        let readings = tables(&statement).iter().map(|table| {
             let reading = seen.reading(&table.query);
             reading.or_else(|_| seen.reading(&table.whole))
         });
-        let readings = readings.collect::<Result<_, _>>().map_err(Unread::Failed)?;
-        Ok((read, readings, is_large))
+        Ok(Read {
+            readings: readings.collect::<Result<_, _>>().map_err(Unread::Failed)?,
+            statement,
+            is_large,
+        })
     }
 
     /// The answer to a question that takes no time. None: it may take some, or is none.
@@ -185,7 +169,7 @@ impl Catalogue {
             return None;
         }
         let read = self.read(text, false).ok()?;
-        if !read.question.is_brief() || read.is_large {
+        if !read.statement.is_brief() || read.is_large {
             return None;
         }
         let answer = self.answer_within(BRIEF_STEPS_MAX, &read, &[], &|| Ok(()));
@@ -195,7 +179,7 @@ impl Catalogue {
     /// Answers a question with the rows of what it reads, in pieces.
     pub fn answer(
         &self,
-        read: &Read,
+        read: &Read<Question>,
         rows: &[Vec<HeldBytes>],
         cancelled: &Cancelled,
     ) -> Result<SmallTable, Failure> {
@@ -206,13 +190,13 @@ impl Catalogue {
     /// Carries out a statement that changes rows, in the writer's transaction.
     pub fn change(
         &self,
-        read: &ReadWrite,
+        read: &Read<Write>,
         rows: &[Vec<u8>],
         look: &(dyn Fn() -> Result<(), Failure> + Sync),
         store: &mut dyn Store,
     ) -> Result<Changed, Failure> {
         let pieces: Vec<_> = rows.iter().map(|rows| vec![&rows[..]]).collect();
-        let (write, seen) = (&read.write, self.seen());
+        let (write, seen) = (&read.statement, self.seen());
         let run = || write.run(&seen, &pieces, look, STEPS_MAX, store);
         on_stack(read.is_large, run)?
     }
@@ -220,7 +204,7 @@ impl Catalogue {
     fn answer_within(
         &self,
         steps_max: usize,
-        read: &Read,
+        read: &Read<Question>,
         rows: &[Vec<HeldBytes>],
         look: &(dyn Fn() -> Result<(), Failure> + Sync),
     ) -> Result<SmallTable, Failure> {
@@ -228,7 +212,7 @@ impl Catalogue {
             .iter()
             .map(|table| table.iter().map(AsRef::as_ref).collect());
         let pieces: Vec<_> = pieces.collect();
-        let (question, seen) = (&read.question, self.seen());
+        let (question, seen) = (&read.statement, self.seen());
         let answer = || question.answer(&seen, &pieces, look, steps_max);
         Ok(SmallTable {
             columns: question.columns(),

@@ -3,22 +3,22 @@
 use std::sync::Arc;
 
 use lightcone_database::{Program, Reading, SqlStats, Written};
-use lightcone_query::postgresql::{Change, Store};
+use lightcone_query::postgresql::{Change, Store, Write};
 use lightcone_schema::TableSchema;
 use lightcone_types::AlgebraicType;
 
-use super::catalogue::{Catalogue, ReadWrite};
+use super::catalogue::{Catalogue, Read};
 use super::failure::Failure;
 
 pub(super) struct Statement {
     catalogue: Catalogue,
-    read: ReadWrite,
+    read: Read<Write>,
 }
 
 impl Statement {
     /// # Errors
     /// It reads views.
-    pub fn new(catalogue: Catalogue, read: impl Into<ReadWrite>) -> Result<Statement, Failure> {
+    pub fn new(catalogue: Catalogue, read: impl Into<Read<Write>>) -> Result<Statement, Failure> {
         let read = read.into();
         if read.readings.iter().any(Reading::reads_views) {
             let message = "what changes rows, and what stands behind it in a transaction block, reads no views";
@@ -32,13 +32,13 @@ impl Statement {
 
     /// The columns of the rows that it gives. None: it gives none.
     pub fn columns(&self) -> Option<Vec<(String, AlgebraicType)>> {
-        self.read.write.columns()
+        self.read.statement.columns()
     }
 }
 
 impl Program for Statement {
     fn table(&self) -> Option<&Arc<TableSchema>> {
-        let change = self.read.write.change.as_ref();
+        let change = self.read.statement.change.as_ref();
         change.map(|change| &change.table)
     }
 
@@ -47,7 +47,7 @@ impl Program for Statement {
     }
 
     fn target(&self) -> Option<usize> {
-        let mut tables = self.read.write.question.tables.iter();
+        let mut tables = self.read.statement.question.tables.iter();
         tables.position(|table| table.is_target)
     }
 
@@ -59,7 +59,7 @@ impl Program for Statement {
     ) -> Result<Written, Failure> {
         let changed = self.catalogue.change(&self.read, rows, look, store)?;
         let mut stats = SqlStats::default();
-        match self.read.write.change.as_ref().map(|of| &of.change) {
+        match self.read.statement.change.as_ref().map(|of| &of.change) {
             None => {}
             Some(Change::Insert { .. }) => stats.rows_inserted = changed.count,
             Some(Change::Update { .. }) => stats.rows_updated = changed.count,

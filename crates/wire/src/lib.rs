@@ -18,19 +18,18 @@ mod client;
 mod compress;
 mod error;
 mod message;
+mod part;
 pub mod payload;
 mod protocol;
 pub mod rows;
 pub mod server;
-mod skip;
 
 pub use client::{ClientMessage, ClientPayload, SubscribeSet};
 pub use compress::{Compression, CompressionPolicy, COMPRESS_ABOVE_BYTES};
 pub use error::Error;
 pub use message::{
-    ProcedureStatus, QueryRows, QuerySetUpdate, ReducerOutcome, ServerMessage, SingleTableRows,
-    SubscribeSetResult, TableUpdate, TableUpdateRows,
+    skip_server_message, ProcedureStatus, QueryRows, QuerySetUpdate, ReducerOutcome, ServerMessage,
+    SingleTableRows, SkippedMessage, SubscribeSetResult, TableUpdate, TableUpdateRows,
 };
 pub use protocol::Protocol;
 pub use rows::{RowList, RowListSize, RowSize, SizedRowList};
-pub use skip::{skip_server_message, ServerMessageKind};

@@ -10,14 +10,8 @@ use crate::http;
 use crate::output::{result, result_text};
 use crate::table;
 
-#[derive(Debug, clap::Args)]
-pub struct Args {
-    #[command(subcommand)]
-    command: Command,
-}
-
 #[derive(Debug, Subcommand)]
-enum Command {
+pub enum Command {
     /// Show who may do what
     List {
         #[command(flatten)]
@@ -43,8 +37,8 @@ enum Command {
     },
 }
 
-pub async fn run(context: &mut Context, args: Args) -> Result<()> {
-    match args.command {
+pub async fn run(context: &mut Context, command: Command) -> Result<()> {
+    match command {
         Command::List { of } => list(context, of).await,
         Command::Add { identity, of, role } => set(context, of, &identity, Some(&role)).await,
         Command::Remove { identity, of } => set(context, of, &identity, None).await,

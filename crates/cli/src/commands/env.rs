@@ -14,14 +14,8 @@ use crate::http;
 use crate::output::{result, result_text};
 use crate::targets::After;
 
-#[derive(Debug, clap::Args)]
-pub struct Args {
-    #[command(subcommand)]
-    command: Command,
-}
-
 #[derive(Debug, Subcommand)]
-enum Command {
+pub enum Command {
     /// Show all variables and their values
     List(ReadArgs),
     /// Show the value of one
@@ -33,7 +27,7 @@ enum Command {
 }
 
 #[derive(Debug, clap::Args)]
-struct ReadArgs {
+pub struct ReadArgs {
     /// The database (may be left out in a project with one), and the key where one is wanted
     #[arg(value_name = "ARGS")]
     args: Vec<String>,
@@ -48,7 +42,7 @@ struct ReadArgs {
 }
 
 #[derive(Debug, clap::Args)]
-struct SetArgs {
+pub struct SetArgs {
     /// The database (may be left out in a project with one), and KEY=VALUE for each variable
     #[arg(value_name = "ARGS")]
     args: Vec<String>,
@@ -60,7 +54,7 @@ struct SetArgs {
 }
 
 #[derive(Debug, clap::Args)]
-struct UnsetArgs {
+pub struct UnsetArgs {
     /// The database (may be left out in a project with one), and the keys
     #[arg(value_name = "ARGS")]
     args: Vec<String>,
@@ -68,8 +62,8 @@ struct UnsetArgs {
     common: Common,
 }
 
-pub async fn run(context: &mut Context, args: Args) -> Result<()> {
-    match args.command {
+pub async fn run(context: &mut Context, command: Command) -> Result<()> {
+    match command {
         Command::List(args) => {
             let query = "SELECT key, value FROM st_env";
             let statements = read(context, &args, After::None, |_| query.to_owned()).await?;

@@ -12,14 +12,8 @@ use crate::error::Result;
 use crate::http;
 use crate::output::result;
 
-#[derive(Debug, clap::Args)]
-pub struct Args {
-    #[command(subcommand)]
-    command: Command,
-}
-
 #[derive(Debug, Subcommand)]
-enum Command {
+pub enum Command {
     /// Show what the migration that runs is at, and how the last one ended
     Status {
         #[command(flatten)]
@@ -35,8 +29,8 @@ enum Command {
     },
 }
 
-pub async fn run(context: &mut Context, args: Args) -> Result<()> {
-    match args.command {
+pub async fn run(context: &mut Context, command: Command) -> Result<()> {
+    match command {
         Command::Status { of, json } => {
             let (client, name) = of.find(context).await?;
             let path = path_of(&name);

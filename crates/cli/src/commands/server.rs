@@ -14,14 +14,8 @@ use crate::output::{print_json, remark, result, result_text, FormatOption, Strea
 use crate::progress::Progress;
 use crate::{prompt, table};
 
-#[derive(Debug, clap::Args)]
-pub struct Args {
-    #[command(subcommand)]
-    command: Command,
-}
-
 #[derive(Debug, Subcommand)]
-enum Command {
+pub enum Command {
     /// List the saved servers
     List(FormatOption),
     /// Choose the server that commands use when none is named
@@ -62,8 +56,8 @@ enum Command {
     },
 }
 
-pub async fn run(context: &mut Context, args: Args) -> Result<()> {
-    match args.command {
+pub async fn run(context: &mut Context, command: Command) -> Result<()> {
+    match command {
         Command::List(output) => {
             list(context, output);
             Ok(())
@@ -180,7 +174,7 @@ async fn fetch_key(url: &str) -> Result<String> {
 }
 
 #[derive(Debug, clap::Args)]
-struct New {
+pub struct New {
     /// Its URL, for example http://127.0.0.1:3000
     #[arg(long)]
     url: String,
@@ -278,7 +272,7 @@ async fn ping(context: &Context, name: &str) -> Result<()> {
 }
 
 #[derive(Debug, clap::Args)]
-struct Changes {
+pub struct Changes {
     /// Nickname or host of a saved server
     server: String,
     /// The nickname that it has from now on

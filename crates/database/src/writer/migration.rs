@@ -17,7 +17,7 @@ use crate::compile::SetCompiler;
 use crate::error::{Refusal, UpdateError};
 use crate::events::Event;
 use crate::guest::Guest;
-use crate::migration::{cancelled, log_text, take_steps, PlannedMigration};
+use crate::migration::{cancelled, take_steps, PlannedMigration};
 use crate::migration_function::Surroundings;
 use crate::migration_progress::MigrationOutcome;
 use crate::module::{Module, Program};
@@ -167,7 +167,7 @@ impl Writer {
         let mut work = MigrationWork::new(bytes_max, &mut may_go_on);
         let (plan, of) = (&planned.plan, (&*old, program));
         take_steps(datastore, &around, &mut work, of, plan, |step| {
-            if let Some(text) = log_text(step) {
+            if let Some(text) = step.log_text() {
                 log.info(&text);
             }
         })?;

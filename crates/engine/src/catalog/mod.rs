@@ -11,9 +11,7 @@ use lightcone_schema::{
     SequenceSchema, SequentialIds, TableDef, TableSchema,
 };
 use lightcone_types::bsatn::{Decode, Encode};
-use lightcone_types::{
-    ConstraintId, DecodeError, Hash, Identity, IndexId, ScheduleId, SequenceId, TableId,
-};
+use lightcone_types::{ConstraintId, Hash, Identity, IndexId, ScheduleId, SequenceId, TableId};
 
 use crate::datastore::Datastore;
 use crate::error::Result;
@@ -34,24 +32,8 @@ pub struct ModuleRecord {
 /// The constant in `st_module.module_version`.
 const MODULE_VERSION: &str = "0.0.1";
 
-impl ModuleRecord {
-    fn encode(&self) -> Vec<u8> {
-        let identities = (self.database_identity, self.owner_identity);
-        let program = (self.program_kind, self.program_hash, &self.program);
-        (identities, program, MODULE_VERSION).to_vec()
-    }
-
-    fn decode(row: &[u8]) -> Result<ModuleRecord, DecodeError> {
-        let (database_identity, owner_identity, program_kind, program_hash, program) =
-            Decode::from_slice(row)?;
-        Ok(ModuleRecord {
-            database_identity,
-            owner_identity,
-            program_kind,
-            program_hash,
-            program,
-        })
-    }
+lightcone_types::bsatn_products! {
+    ModuleRecord { database_identity, owner_identity, program_kind, program_hash, program }
 }
 
 pub(crate) fn sequence_row(table: TableId, sequence: &SequenceSchema, allocated: i128) -> Vec<u8> {
@@ -290,7 +272,7 @@ impl Datastore {
     pub fn module_record(&self) -> Option<ModuleRecord> {
         let rows = self.state(st::ST_MODULE_ID).ok()?.table.rows();
         let mut record = None;
-        rows.for_each(|_, row| record = ModuleRecord::decode(row).ok());
+        rows.for_each(|_, row| record = ModuleRecord::from_slice(row).ok());
         record
     }
 
@@ -314,6 +296,7 @@ impl Datastore {
     /// No transaction, or the program is over the transaction's size limit.
     pub fn set_module_record(&mut self, record: &ModuleRecord) -> Result<()> {
         self.clear(st::ST_MODULE_ID)?;
-        self.put(st::ST_MODULE_ID, &record.encode()).map(drop)
+        self.put(st::ST_MODULE_ID, &(&record, MODULE_VERSION).to_vec())
+            .map(drop)
     }
 }

@@ -1,9 +1,7 @@
 //! Reducer calls by the client protocol over WebSocket, versions 2 and 3 (spec chapter 05).
 
 use lightcone_types::{Encode, Reader};
-use lightcone_wire::{
-    skip_server_message, ClientMessage, Protocol, ReducerOutcome, ServerMessage, ServerMessageKind,
-};
+use lightcone_wire::{skip_server_message, ClientMessage, Protocol, ReducerOutcome, ServerMessage};
 
 use super::{Call, Dialect, OnReceived, Outcome, Received};
 use crate::incoming::{Io, Progress};
@@ -12,6 +10,10 @@ use crate::Error;
 
 /// Longest payload of calls, as the TypeScript client sends them.
 const PAYLOAD_BYTES_MAX: usize = 256 * 1024;
+
+/// Tags of the server messages that come in a run (05 §5.2).
+const TRANSACTION_UPDATE: u8 = 4;
+const REDUCER_RESULT: u8 = 6;
 
 /// An encoded call, of which three fields change from call to call.
 #[derive(Clone, Debug)]
@@ -111,8 +113,8 @@ fn on_message(payload: &[u8], on_received: OnReceived<'_>) -> Result<(), Error> 
         // Almost every message is one of these two.
         if let Some((head, rest)) = body.split_first_chunk::<RESULT_HEAD_BYTES>() {
             let rest = match rest {
-                [1, rest @ ..] if head[0] == 6 => Some(rest),
-                _ if head[0] == 6 => rest.strip_prefix(&OK_WITHOUT_UPDATE),
+                [1, rest @ ..] if head[0] == REDUCER_RESULT => Some(rest),
+                _ if head[0] == REDUCER_RESULT => rest.strip_prefix(&OK_WITHOUT_UPDATE),
                 _ => None,
             };
             if let Some(rest) = rest {
@@ -133,8 +135,9 @@ fn on_message(payload: &[u8], on_received: OnReceived<'_>) -> Result<(), Error> 
 #[cold]
 fn other_message(body: &[u8]) -> Result<(Received, &[u8]), Error> {
     let mut reader = Reader::new(body);
-    let received = match skip_server_message(&mut reader)? {
-        ServerMessageKind::ReducerResult { .. } => {
+    let skipped = skip_server_message(&mut reader)?;
+    let received = match skipped.tag {
+        REDUCER_RESULT => {
             let message = ServerMessage::decode(&mut Reader::new(body))?;
             let ServerMessage::ReducerResult {
                 request_id, result, ..
@@ -149,10 +152,10 @@ fn other_message(body: &[u8]) -> Result<(Received, &[u8]), Error> {
             };
             Received::Answer(request_id, outcome)
         }
-        ServerMessageKind::TransactionUpdate { rows } => Received::Update { rows },
+        TRANSACTION_UPDATE => Received::Update { rows: skipped.rows },
         other => {
             return Err(Error::Protocol(format!(
-                "it sent an unexpected message: {other:?}"
+                "it sent an unexpected message with the tag {other}"
             )));
         }
     };

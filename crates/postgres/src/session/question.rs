@@ -34,7 +34,7 @@ impl Session {
         let work = move || tables.read(&text, true);
         let read = self.beside(&database, &holder, work).await?;
         let read = read.map_err(|unread| of_unread(unread, refusal))?;
-        Ok(read.question)
+        Ok(read.statement)
     }
 
     /// Answers a question.

@@ -97,9 +97,8 @@ impl Session {
         let tables = self.catalogue(&database);
         let work = move || tables.read_write(&text, true);
         let read = self.beside(&database, &holder, work).await?;
-        let write = read
-            .map_err(|unread| of_unread(unread, Some(refusal)))?
-            .write;
+        let read = read.map_err(|unread| of_unread(unread, Some(refusal)))?;
+        let write = read.statement;
         let columns = write.columns().map(|columns| column_types(&columns));
         Ok((write.question.parameters(parameters), columns))
     }

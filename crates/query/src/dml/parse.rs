@@ -55,18 +55,13 @@ impl Parser<'_> {
     /// `( word { "," word } )`, or `()`.
     fn column_list(&mut self) -> Result<Vec<String>> {
         self.advance();
-        let mut columns = Vec::new();
         if self.take(Kind::CloseParen) {
-            return Ok(columns);
+            return Ok(Vec::new());
         }
-        loop {
-            columns.push(self.word()?);
-            if self.take(Kind::CloseParen) {
-                return Ok(columns);
-            }
-            if !self.take(Kind::Comma) {
-                return self.expected(", or )");
-            }
+        let columns = self.list(Self::word)?;
+        match self.take(Kind::CloseParen) {
+            true => Ok(columns),
+            false => self.expected(", or )"),
         }
     }
 

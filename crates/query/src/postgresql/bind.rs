@@ -339,6 +339,26 @@ impl Binder<'_> {
         }
     }
 
+    /// The rows of FROM for which WHERE holds.
+    fn filtered(
+        &mut self,
+        steps: Vec<Step>,
+        selection: Option<&Expr>,
+        scope: &mut Scope<'_>,
+    ) -> Done<CorePlan> {
+        let mut plan = CorePlan {
+            steps,
+            width: scope.columns.len(),
+            ..CorePlan::default()
+        };
+        if let Some(filter) = selection {
+            plan.filter = self.conditions(filter, scope)?;
+        }
+        plan.is_filtered_before = self.read_where(&plan.filter, scope, 0);
+        self.read_joined(&mut plan, scope);
+        Ok(plan)
+    }
+
     fn select(
         &mut self,
         select: &Select,
@@ -358,16 +378,7 @@ impl Binder<'_> {
 
         let mut scope = Scope::new(outer);
         let steps = self.from(from, &mut scope)?;
-        let mut plan = CorePlan {
-            steps,
-            width: scope.columns.len(),
-            ..CorePlan::default()
-        };
-        if let Some(filter) = selection {
-            plan.filter = self.conditions(filter, &scope)?;
-        }
-        plan.is_filtered_before = self.read_where(&plan.filter, &scope, 0);
-        self.read_joined(&mut plan, &mut scope);
+        let mut plan = self.filtered(steps, selection.as_ref(), &mut scope)?;
         scope.meant_inside.take();
         self.extras = Some(Vec::new());
         let (columns, items) = self.items(projection, &scope)?;

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use crate::def::ModuleDef;
 
 macro_rules! steps {
-    ($($(#[$doc:meta])* $step:ident $({ $($name:ident),* })? $effect:ident,)*) => {
+    ($($(#[$doc:meta])* $step:ident $({ $($name:ident),* })? $effect:ident $(=> $text:literal)?,)*) => {
         /// One step. Names are canonical, with namespace; the definitions have everything else about the object.
         ///
         /// `table` may be the name of a view in [`Step::ChangeColumns`], [`Step::ChangeTableAccessorName`],
@@ -45,6 +45,14 @@ macro_rules! steps {
                 }
             }
 
+            /// What the module's log says of it, if it says something (02 §14.5).
+            #[allow(unused_variables)]
+            pub fn log_text(&self) -> Option<String> {
+                match self {
+                    $( Step::$step $({ $($name),* })? => [$(format!($text))?].into_iter().next(), )*
+                }
+            }
+
             /// The first name of one of these kinds.
             fn name_of(&self, kinds: &[&str]) -> Option<&str> {
                 match self {
@@ -65,54 +73,55 @@ const CHANGES: bool = true;
 /// without a step that changes the table. What comes with a table that was set aside counts there.
 const KEEPS: bool = false;
 
-// In the order in which they are taken, each with the names that it is about, and what it does to the table.
+// In the order in which they are taken, each with the names that it is about, what it does to the table, and what
+// the module's log says of it.
 steps! {
     /// The table gets the name `old`, under which the migration function reads it; it is not written any more. Planned calls of a
     /// schedule table are dropped.
-    SetAsideTable { table, old } CHANGES,
-    RemoveIndex { table, index } CHANGES,
-    RemoveConstraint { table, constraint } CHANGES,
-    RemoveSequence { table, sequence } CHANGES,
-    RemoveSchedule { table } KEEPS,
+    SetAsideTable { table, old } CHANGES => "Setting table `{table}` aside as `{old}`",
+    RemoveIndex { table, index } CHANGES => "Dropping index `{index}` on table `{table}`",
+    RemoveConstraint { table, constraint } CHANGES => "Dropping constraint `{constraint}` on table `{table}`",
+    RemoveSequence { table, sequence } CHANGES => "Dropping sequence `{sequence}` from table `{table}`",
+    RemoveSchedule { table } KEEPS => "Dropping schedule of table `{table}`",
     RemoveView { view } KEEPS,
     /// For every rule of the old definition.
-    RemoveRowLevelSecurity { sql } KEEPS,
+    RemoveRowLevelSecurity { sql } KEEPS => "Removing row-level security `{sql}`",
     /// The table must be empty. Its indexes, constraints, sequences and schedule have no steps of their own.
-    RemoveTable { table } CHANGES,
+    RemoveTable { table } CHANGES => "Dropping table `{table}`",
     /// Types of columns changed so that every stored row means the same in the new types; rows stay as they are.
-    ChangeColumns { table } CHANGES,
+    ChangeColumns { table } CHANGES => "Changing columns of table `{table}`",
     /// Columns of an event table changed in any way; it has no rows. What still refers to a column, such as an index
     /// that stays, follows the column's name to its new position; a primary key whose column is gone is dropped.
-    ReschemaEventTable { table } CHANGES,
+    ReschemaEventTable { table } CHANGES => "Changing schema of event table `{table}`",
     /// New columns at the end, with defaults. Types of the old ones may have changed as in `ChangeColumns`, which has
     /// no step of its own then.
     AddColumns { table } CHANGES,
-    ChangeIndexSourceName { table, index } CHANGES,
-    ChangeTableAccessorName { table } CHANGES,
-    ChangeColumnAccessorName { table, column } KEEPS,
+    ChangeIndexSourceName { table, index } CHANGES => "Changing source name of index `{index}` on table `{table}`",
+    ChangeTableAccessorName { table } CHANGES => "Changing accessor name of table `{table}`",
+    ChangeColumnAccessorName { table, column } KEEPS => "Changing accessor name of column `{column}` of table `{table}`",
     /// With everything that belongs to it.
-    AddTable { table } KEEPS,
-    AddIndex { table, index } KEEPS,
-    AddConstraint { table, constraint } KEEPS,
+    AddTable { table } KEEPS => "Creating table `{table}`",
+    AddIndex { table, index } KEEPS => "Creating index `{index}` on table `{table}`",
+    AddConstraint { table, constraint } KEEPS => "Adding constraint `{constraint}` on table `{table}`",
     /// To a table that there was: no row may have a value that the sequence could issue.
-    AddSequence { table, sequence } CHANGES,
-    AddSchedule { table } KEEPS,
+    AddSequence { table, sequence } CHANGES => "Adding sequence `{sequence}` to table `{table}`",
+    AddSchedule { table } KEEPS => "Adding schedule to table `{table}`",
     /// Other fields of an outbox than its target.
-    ChangeOutbox { table } KEEPS,
+    ChangeOutbox { table } KEEPS => "Changing outbox metadata for table `{table}`",
     AddView { view } KEEPS,
     /// For every rule of the new definition.
-    AddRowLevelSecurity { sql } KEEPS,
+    AddRowLevelSecurity { sql } KEEPS => "Adding row-level security `{sql}`",
     ChangeAccess { table } KEEPS,
-    ChangePrimaryKey { table } CHANGES,
+    ChangePrimaryKey { table } CHANGES => "Changing primary key for table `{table}`",
     /// For every view that stays: its live instances are evaluated again.
     UpdateView { view } KEEPS,
     /// Of the new definition, when all but the old tables is in its new form.
-    RunMigration KEEPS,
+    RunMigration KEEPS => "Running the migration function",
     /// Instead, if rows were migrated one by one: the new tables get their names.
-    Backfill KEEPS,
+    Backfill KEEPS => "All rows are migrated",
     /// With its rows, as it was set aside. `table` is the name that it has then.
-    RemoveOldTable { table } KEEPS,
-    DisconnectAllUsers KEEPS,
+    RemoveOldTable { table } KEEPS => "Dropping old table `{table}`",
+    DisconnectAllUsers KEEPS => "Disconnecting all users",
 }
 
 impl Step {

@@ -277,16 +277,7 @@ impl Binder<'_> {
             on: Vec::new(),
         }];
         steps.extend(self.from(from, &mut scope)?);
-        let mut plan = CorePlan {
-            steps,
-            width: scope.columns.len(),
-            ..CorePlan::default()
-        };
-        if let Some(filter) = selection {
-            plan.filter = self.conditions(filter, &scope)?;
-        }
-        plan.is_filtered_before = self.read_where(&plan.filter, &scope, 0);
-        self.read_joined(&mut plan, &mut scope);
+        let mut plan = self.filtered(steps, selection, &mut scope)?;
         let places = 0..scope.columns.len();
         plan.items = places.map(|at| Bound::Column { up: 0, at }).collect();
         Ok((target, plan, scope))
