@@ -13,9 +13,10 @@ use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
 use crate::courier::Ready;
-use crate::environment::Next;
+use crate::environment::{Environment, Next};
 use crate::events::{encode_result, Answer, Batch, CallResult, Event, FanoutItem};
 use crate::inbox::NewClient;
+use crate::live_shapes::MEASURED_ONE_IN;
 use crate::outbox::{poison_close, Outbox, Waiting};
 use crate::outgoing::{Body, Delivery, MessageBatch, OutgoingQueue, SharedBody};
 use crate::peer::ConnectionNumber;
@@ -67,7 +68,9 @@ impl FanoutWorker {
                 let _ = self.used_batches.try_send(batch);
             }
             FanoutItem::Poisoned(error) => fanout.poisoned(&error),
-            FanoutItem::Shapes(waiter) => waiter.answer(fanout.subscriptions.shapes()),
+            FanoutItem::Shapes(waiter, upkeep) => {
+                waiter.answer(fanout.subscriptions.shapes(&upkeep));
+            }
             FanoutItem::Stop { code, reason, done } => {
                 fanout.stop(code, &reason);
                 let _ = done.send(());
@@ -98,6 +101,9 @@ pub(crate) struct Fanout {
     connections: FxHashMap<ConnectionNumber, Connection>,
     subscriptions: Subscriptions,
     outbox: Arc<Outbox>,
+    environment: Arc<dyn Environment>,
+    /// Transactions so far.
+    updates: u32,
     /// What the present batch has for it.
     waiting: Vec<Waiting>,
     stats: Arc<FanoutStats>,
@@ -111,11 +117,17 @@ pub(crate) struct Fanout {
 }
 
 impl Fanout {
-    pub fn new(outbox: Arc<Outbox>, stats: Arc<FanoutStats>) -> Fanout {
+    pub fn new(
+        outbox: Arc<Outbox>,
+        stats: Arc<FanoutStats>,
+        environment: Arc<dyn Environment>,
+    ) -> Fanout {
         Fanout {
             connections: FxHashMap::default(),
             subscriptions: Subscriptions::default(),
             outbox,
+            environment,
+            updates: 0,
             waiting: Vec::new(),
             stats,
             touched: Vec::new(),
@@ -249,6 +261,10 @@ impl Fanout {
         caller: Option<(ConnectionNumber, u32, Timestamp)>,
     ) {
         let mut subscriptions = std::mem::take(&mut self.subscriptions);
+        self.updates = self.updates.wrapping_add(1);
+        let environment = self.environment.clone();
+        let since = self.updates.is_multiple_of(MEASURED_ONE_IN);
+        let since = since.then(|| environment.instant());
         let mut updates = Updates {
             fanout: self,
             caller,
@@ -256,7 +272,8 @@ impl Fanout {
             shared: None,
             cut: Vec::new(),
         };
-        subscriptions.evaluate(deltas, deltas.ops(ops), &mut updates);
+        let took = || since.map(|since| environment.instant() - since);
+        subscriptions.evaluate(deltas, deltas.ops(ops), &mut updates, took);
         let Updates { answered, cut, .. } = updates;
         for connection in cut {
             subscriptions.unsubscribe_all(connection);

@@ -124,7 +124,7 @@ impl Shared {
     }
 
     pub fn environment(&self) -> &dyn Environment {
-        &*self.options.commons.environment
+        self.options.environment()
     }
 
     /// For instances of calls beside the writer.

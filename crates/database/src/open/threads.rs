@@ -87,7 +87,12 @@ pub(super) fn start(opened: Opened) -> Result<DatabaseHandle, Error> {
     let (fanout, fanout_inbox) = channel();
     let (used_sender, used_batches) = sync_channel(SPARE_BATCHES);
     let fanout_stats = shared.status.fanout.clone();
-    let fanout_machine = Arc::new(Mutex::new(Fanout::new(shared.outbox.clone(), fanout_stats)));
+    let fanout_machine = Fanout::new(
+        shared.outbox.clone(),
+        fanout_stats,
+        shared.options.shared_environment(),
+    );
+    let fanout_machine = Arc::new(Mutex::new(fanout_machine));
     let fanout_worker = FanoutWorker {
         fanout: fanout_machine.clone(),
         inbox: fanout_inbox,

@@ -78,7 +78,11 @@ impl Writer {
                 let outbox = self.shared.outbox.clone();
                 outbox.end();
                 // No client is connected any more.
-                let fanout = Fanout::new(outbox, self.shared.status.fanout.clone());
+                let fanout = Fanout::new(
+                    outbox,
+                    self.shared.status.fanout.clone(),
+                    self.shared.options.shared_environment(),
+                );
                 self.fanout_machine = Arc::new(Mutex::new(fanout));
                 let log_bytes = self.log_bytes();
                 let log_bytes = log_bytes.saturating_sub(self.state.log_bytes_at_snapshot);

@@ -8,7 +8,7 @@ use std::time::Instant;
 use lightcone_engine::CommitOutput;
 use lightcone_live::{FirstRows, LiveQuery, QueryLoad, Takers, Windows, WorkBudget};
 use lightcone_log::{Log, ProposeError};
-use lightcone_types::{ColId, Identity, TableId};
+use lightcone_types::{ColId, Identity, TableId, Timestamp};
 use rustc_hash::FxHashMap;
 use tokio::sync::oneshot;
 
@@ -17,12 +17,15 @@ use super::running_backfill::RunningBackfill;
 use super::schedules::Schedules;
 use super::timers::Timers;
 use crate::backfill::{Failure, Resumed};
+use crate::calls::CallError;
 use crate::events::Batch;
 use crate::frozen::FrozenTables;
 use crate::inbox::Stop;
+use crate::live_shapes::UpkeepTimes;
 use crate::outgoing::OutgoingQueue;
 use crate::peer::{ClientId, ConnectionNumber, Peer};
 use crate::procedures::Loans;
+use crate::replies::Waiter;
 use crate::request::CompiledSet;
 use crate::views::Views;
 
@@ -132,6 +135,7 @@ pub(crate) struct WriterState {
     pub(super) has_failed_windows: bool,
     /// What joins and windows may take over time.
     pub(super) live_work: WorkBudget,
+    pub(super) upkeep: UpkeepTimes,
     pub(super) first_rows: FirstRows,
     /// They have taken more.
     pub(super) has_too_much_live_work: bool,
@@ -155,6 +159,8 @@ pub(crate) struct WriterState {
     /// Rows are migrated one by one.
     pub(super) backfill: Option<Box<RunningBackfill>>,
     pub(super) schedules: Schedules,
+    /// Who has set the clock: requests of one test.
+    pub(super) settling: Vec<Waiter<Result<Option<Timestamp>, CallError>>>,
     pub(super) outboxes: Outboxes,
     pub(super) views: Views,
     pub(super) timers: Timers,
