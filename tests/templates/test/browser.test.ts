@@ -76,7 +76,7 @@ test("game-ts: players see each other move, eat and leave", async () => {
   await ann.screenshot({ path: join(screenshots, "game-ts.png") });
   await bob.close();
   await ann.getByRole("listitem").filter({ hasText: "Bob" }).waitFor({ state: "detached" });
-  // Nobody plays, so nothing happens.
+  // Without players nothing happens.
   await ann.close();
   await expect.poll(() => project.sql("SELECT * FROM tick")).not.toMatch(/Interval/);
   expect(await project.sql("SELECT * FROM player")).not.toContain("Ann");

@@ -49,7 +49,7 @@ pub(crate) struct Job {
     pub handled: Option<(Bytes, HandlerSender)>,
     pub reply_to: ReplyTo,
     /// Where a test sets the clock.
-    pub counted: Option<CountedCall>,
+    pub _counted: Option<CountedCall>,
 }
 
 /// Who waits for what comes of a call.

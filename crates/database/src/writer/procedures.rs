@@ -55,7 +55,7 @@ impl Writer {
             args: args.to_vec(),
             handled: None,
             reply_to,
-            counted: self.count_call(),
+            _counted: self.count_call(),
         });
     }
 
@@ -76,7 +76,7 @@ impl Writer {
             args: request.head,
             handled: Some((request.body, request.sender)),
             reply_to: ReplyTo::Handler(waiter),
-            counted: self.count_call(),
+            _counted: self.count_call(),
             module: self.module.clone(),
             function: Function {
                 kind: FunctionKind::HttpHandler,

@@ -9,7 +9,7 @@ const UNITS_PER_SECOND = 160;
 const TICK_MS = 50;
 const NAME_CHARACTERS_MAX = 20;
 
-// A row of it has the database call `step`, again and again, for as long as somebody plays.
+// A row of it has the database call `step`, again and again, as long as there are players.
 const tick = table(
   { name: 'tick' },
   { scheduledId: t.u64().primaryKey().autoInc(), scheduledAt: t.scheduleAt() }
