@@ -262,9 +262,9 @@ impl Fanout {
     ) {
         let mut subscriptions = std::mem::take(&mut self.subscriptions);
         self.updates = self.updates.wrapping_add(1);
-        let environment = self.environment.clone();
-        let since = self.updates.is_multiple_of(MEASURED_ONE_IN);
-        let since = since.then(|| environment.instant());
+        let is_measured = self.updates.is_multiple_of(MEASURED_ONE_IN);
+        let clock = is_measured.then(|| self.environment.clone());
+        let begun = clock.map(|clock| (clock.instant(), clock));
         let mut updates = Updates {
             fanout: self,
             caller,
@@ -272,7 +272,7 @@ impl Fanout {
             shared: None,
             cut: Vec::new(),
         };
-        let took = || since.map(|since| environment.instant() - since);
+        let took = || begun.map(|(since, clock)| clock.instant() - since);
         subscriptions.evaluate(deltas, deltas.ops(ops), &mut updates, took);
         let Updates { answered, cut, .. } = updates;
         for connection in cut {
