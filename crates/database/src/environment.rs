@@ -14,7 +14,7 @@ use tokio::runtime::{Handle, Runtime};
 use tokio::task::JoinHandle;
 
 /// The longest wait for a time of day, so that a clock that was set, or a machine that was suspended, is noticed.
-const LOOK_AGAIN: Duration = Duration::from_secs(60);
+pub(crate) const LOOK_AGAIN: Duration = Duration::from_secs(60);
 
 /// Work for another thread, or for later.
 pub type Work = Box<dyn FnOnce() + Send>;

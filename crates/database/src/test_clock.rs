@@ -9,7 +9,7 @@ use lightcone_types::Timestamp;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::environment::{Alarm, Environment, Task, Work};
+use crate::environment::{Alarm, Environment, Task, Work, LOOK_AGAIN};
 
 /// A machine on which it is the time that a test says. Clocks that are never set go on, and so do the alarms of what is bounded by them.
 #[derive(Debug)]
@@ -135,6 +135,14 @@ impl Environment for TestClock {
 
     fn alarm(&self, delay: Duration, work: Work) -> Alarm {
         self.machine.alarm(delay, work)
+    }
+
+    /// Who moves the clock has the writer look at it.
+    fn until(&self, time: Timestamp, now: Timestamp) -> Duration {
+        match time <= now {
+            true => Duration::ZERO,
+            false => LOOK_AGAIN,
+        }
     }
 
     fn alarm_at(&self, time: Timestamp, work: Work) -> Alarm {
