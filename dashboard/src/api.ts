@@ -93,6 +93,13 @@ export async function text(path: string, options: Request = {}): Promise<string>
   return answer.text;
 }
 
+/** The bytes of an answer that must be a success. */
+export async function blob(path: string, options: Request = {}): Promise<Blob> {
+  const response = await request(path, options);
+  if (response.ok) return response.blob();
+  throw new ApiError(response.status, (await read(response)).text.trim());
+}
+
 export async function json(path: string, options: Request = {}): Promise<Json> {
   return parseJson(await text(path, options));
 }

@@ -149,7 +149,8 @@ impl WayOut {
     /// No client is connected any more.
     pub fn forget_clients(&mut self) {
         let (outbox, stats) = (&self.shared.outbox, &self.shared.status.fanout);
-        let fanout = Fanout::new(outbox.clone(), stats.clone());
+        let environment = self.shared.options.shared_environment();
+        let fanout = Fanout::new(outbox.clone(), stats.clone(), environment);
         self.machine = Arc::new(Mutex::new(fanout));
     }
 }

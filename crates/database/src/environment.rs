@@ -13,6 +13,9 @@ use lightcone_types::Timestamp;
 use tokio::runtime::{Handle, Runtime};
 use tokio::task::JoinHandle;
 
+/// The longest wait for a time of day, so that a clock that was set, or a machine that was suspended, is noticed.
+pub(crate) const LOOK_AGAIN: Duration = Duration::from_secs(60);
+
 /// Work for another thread, or for later.
 pub type Work = Box<dyn FnOnce() + Send>;
 
@@ -98,6 +101,17 @@ pub trait Environment: std::fmt::Debug + Send + Sync {
 
     /// Runs `work`, which is short and waits for nothing, after `delay`, unless the alarm was dropped by then.
     fn alarm(&self, delay: Duration, work: Work) -> Alarm;
+
+    /// How long to wait for a time of day when it is `now`, before the clock is looked at again.
+    fn until(&self, time: Timestamp, now: Timestamp) -> Duration {
+        let left_us = time.saturating_since(now).0.max(0);
+        Duration::from_micros(left_us as u64).min(LOOK_AGAIN)
+    }
+
+    /// The same as [`alarm`](Self::alarm), at that time of day or earlier: then the clock is to be looked at again.
+    fn alarm_at(&self, time: Timestamp, work: Work) -> Alarm {
+        self.alarm(self.until(time, self.now()), work)
+    }
 }
 
 /// Something that happens later, unless this is dropped.

@@ -7,13 +7,14 @@ use std::sync::Arc;
 use lightcone_host::FATAL_ERROR_TEXT;
 use lightcone_log::{LogError, LogOffset};
 use lightcone_table::DeltaBatch;
-use lightcone_types::Timestamp;
+use lightcone_types::{TableId, Timestamp};
 use lightcone_wire::server;
+use rustc_hash::FxHashMap;
 use tokio::sync::oneshot;
 
 use crate::error::{ConnectError, NotDurable};
 use crate::inbox::NewClient;
-use crate::live_shapes::LiveShapes;
+use crate::live_shapes::{LiveShapes, MeasuredTime};
 use crate::metrics::Failure;
 use crate::outgoing::Delivery;
 use crate::peer::{ConnectionNumber, SetKey};
@@ -160,8 +161,8 @@ pub(crate) enum FanoutItem {
     Batch(Box<Batch>),
     /// The log failed.
     Poisoned(Arc<LogError>),
-    /// What clients are subscribed to.
-    Shapes(Waiter<LiveShapes>),
+    /// What clients are subscribed to, with what joins and windows take the writer.
+    Shapes(Waiter<LiveShapes>, FxHashMap<TableId, MeasuredTime>),
     /// Ends every connection with this code and reason, and fan-out itself.
     Stop {
         code: u16,

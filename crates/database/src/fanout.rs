@@ -6,14 +6,15 @@ use std::sync::Arc;
 
 use lightcone_log::LogError;
 use lightcone_table::DeltaBatch;
-use lightcone_types::Timestamp;
+use lightcone_types::{TableId, Timestamp};
 use lightcone_wire::server;
 use rustc_hash::FxHashMap;
 
 use crate::courier::Ready;
+use crate::environment::Environment;
 use crate::events::{encode_result, Answer, Batch, CallResult, Event};
 use crate::inbox::NewClient;
-use crate::live_shapes::LiveShapes;
+use crate::live_shapes::{LiveShapes, MeasuredTime, MEASURED_ONE_IN};
 use crate::outbox::{poison_close, Outbox, Waiting};
 use crate::outgoing::{Body, Delivery, MessageBatch, OutgoingQueue, SharedBody};
 use crate::peer::ConnectionNumber;
@@ -48,6 +49,9 @@ pub(crate) struct Fanout {
     connections: FxHashMap<ConnectionNumber, Connection>,
     subscriptions: Subscriptions,
     outbox: Arc<Outbox>,
+    environment: Arc<dyn Environment>,
+    /// Transactions so far.
+    updates: u32,
     /// What the present batch has for it.
     waiting: Vec<Waiting>,
     pub stats: Arc<FanoutStats>,
@@ -61,11 +65,17 @@ pub(crate) struct Fanout {
 }
 
 impl Fanout {
-    pub fn new(outbox: Arc<Outbox>, stats: Arc<FanoutStats>) -> Fanout {
+    pub fn new(
+        outbox: Arc<Outbox>,
+        stats: Arc<FanoutStats>,
+        environment: Arc<dyn Environment>,
+    ) -> Fanout {
         Fanout {
             connections: FxHashMap::default(),
             subscriptions: Subscriptions::default(),
             outbox,
+            environment,
+            updates: 0,
             waiting: Vec::new(),
             stats,
             touched: Vec::new(),
@@ -199,6 +209,10 @@ impl Fanout {
         caller: Option<(ConnectionNumber, u32, Timestamp)>,
     ) {
         let mut subscriptions = std::mem::take(&mut self.subscriptions);
+        self.updates = self.updates.wrapping_add(1);
+        let is_measured = self.updates.is_multiple_of(MEASURED_ONE_IN);
+        let clock = is_measured.then(|| self.environment.clone());
+        let begun = clock.map(|clock| (clock.instant(), clock));
         let mut updates = Updates {
             fanout: self,
             caller,
@@ -206,7 +220,8 @@ impl Fanout {
             shared: None,
             cut: Vec::new(),
         };
-        subscriptions.evaluate(deltas, deltas.ops(ops), &mut updates);
+        let took = || begun.map(|(since, clock)| clock.instant() - since);
+        subscriptions.evaluate(deltas, deltas.ops(ops), &mut updates, took);
         let Updates { answered, cut, .. } = updates;
         for connection in cut {
             subscriptions.unsubscribe_all(connection);
@@ -319,8 +334,8 @@ impl Fanout {
     }
 
     /// What clients are subscribed to.
-    pub fn shapes(&self) -> LiveShapes {
-        self.subscriptions.shapes()
+    pub fn shapes(&self, upkeep: &FxHashMap<TableId, MeasuredTime>) -> LiveShapes {
+        self.subscriptions.shapes(upkeep)
     }
 
     fn forget(&mut self, connection: ConnectionNumber) {

@@ -70,6 +70,8 @@ pub(crate) enum Input {
         Waiter<Result<bool, UpdateError>>,
     ),
     LiveShapes(Waiter<LiveShapes>),
+    /// A test has set the clock. When what is due has begun: the time of what is next.
+    Settle(Waiter<Result<Option<Timestamp>, CallError>>),
     Publish {
         program: Box<Program>,
         planned: PlannedMigration,

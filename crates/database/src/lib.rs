@@ -15,6 +15,7 @@
 
 #![forbid(unsafe_code)]
 
+mod advance;
 mod answer;
 mod backfill;
 mod budget;
@@ -73,6 +74,7 @@ mod sql;
 mod statements;
 mod status;
 mod subscriptions;
+mod test_clock;
 #[cfg(test)]
 mod testing;
 mod trace;
@@ -120,6 +122,7 @@ pub use rights::Rights;
 pub use sql::{Compiler, Described, JsonRows, Piece, ResultRow, RowEncoder, SqlOutcome};
 pub use statements::{Program, Reading, SqlStats, Write, Written};
 pub use status::DatabaseStats;
+pub use test_clock::TestClock;
 pub use trace::{Span, SpanName, TraceContext, Tracer};
 pub use update::{BackfillEnd, Begun, Policy, PreparedUpdate, UpdateOutcome, UpdatePlan};
 pub use variables::{EnvironmentChange, EnvironmentError, EnvironmentMetadata, RemovedVariables};

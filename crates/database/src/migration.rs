@@ -67,7 +67,7 @@ fn take(
     mut before: impl FnMut(&Step),
 ) -> Result<Vec<StepReport>, UpdateError> {
     let (options, new) = (around.options, &*program.def);
-    let environment = &*options.commons.environment;
+    let environment = options.environment();
     work.count(around.progress.rows());
     datastore.know_old_tables(new);
     datastore.check_tables(old)?;

@@ -145,7 +145,7 @@ impl Surroundings<'_> {
     }
 
     pub fn time_left(&self) -> Duration {
-        let now = self.options.commons.environment.instant();
+        let now = self.options.environment().instant();
         let time_max = self.options.limits.migration_time_max;
         time_max.saturating_sub(now - self.started)
     }
@@ -168,7 +168,7 @@ pub(crate) fn run(
             "the plan runs a migration function, and the program has none".to_owned(),
         ));
     };
-    let now = options.commons.environment.now();
+    let now = options.environment().now();
     let guest = MigrationGuest::new(options, program, around.console.clone(), time, now);
     let mut guest = guest.map_err(|error| UpdateError::Module(error.to_string()))?;
     progress.function(rows_replaced(datastore, plan), guest.interrupt());

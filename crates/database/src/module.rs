@@ -136,23 +136,21 @@ impl Program {
         let hash = bytes.hash();
         let task = load_task(options, purpose, hash, kind, bytes.len());
         let instance = instance.clone();
-        options
-            .loads
-            .run(&*options.commons.environment, task, move || {
-                let loaded = engine.load(&bytes, &instance)?;
-                let def = ModuleDef::from_bsatn(loaded.describe())
-                    .map_err(|error| Error::Module(error.to_string()))?;
-                let program = Program {
-                    hash,
-                    bytes,
-                    kind,
-                    loaded: loaded.into(),
-                    variables: Arc::new(ProgramVariables::new(hash, &def)),
-                    def: Arc::new(def),
-                };
-                let made = then(&program)?;
-                Ok((program, made))
-            })?
+        options.loads.run(options.environment(), task, move || {
+            let loaded = engine.load(&bytes, &instance)?;
+            let def = ModuleDef::from_bsatn(loaded.describe())
+                .map_err(|error| Error::Module(error.to_string()))?;
+            let program = Program {
+                hash,
+                bytes,
+                kind,
+                loaded: loaded.into(),
+                variables: Arc::new(ProgramVariables::new(hash, &def)),
+                def: Arc::new(def),
+            };
+            let made = then(&program)?;
+            Ok((program, made))
+        })?
     }
 }
 

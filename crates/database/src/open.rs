@@ -98,7 +98,7 @@ impl DatabaseHandle {
         if recovery.torn_bytes_cut > 0 {
             tracing::warn!(database = %options.identity, bytes = recovery.torn_bytes_cut, "cut an unfinished write from the end of the log");
         }
-        let environment = options.commons.environment.clone();
+        let environment = options.shared_environment();
         let started = environment.instant();
         let mut snapshots = options.snapshots()?;
         let (mut datastore, report) =
@@ -182,7 +182,7 @@ fn bring_up_to_date(
     }
     datastore.create_views(&program.def)?;
     let mut output = CommitOutput::default();
-    seal(datastore, &mut output, options.commons.environment.now())?;
+    seal(datastore, &mut output, options.environment().now())?;
     datastore.finish(&mut output);
     let next = log.tail().next_offset;
     append(log, next, &output.records)?;

@@ -13,7 +13,7 @@ use lightcone_live::WindowLimits;
 use lightcone_outbound::{Outbound, RequestShare};
 use lightcone_snapshot::{SnapshotError, SnapshotStore};
 use lightcone_storage::{DiskReserve, Storage};
-use lightcone_types::Identity;
+use lightcone_types::{Identity, Timestamp};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use tokio::sync::Semaphore;
@@ -25,6 +25,7 @@ use crate::error::Error;
 use crate::loads::Loads;
 use crate::messages::Carrier;
 use crate::reads::ReadPool;
+use crate::test_clock::TestClock;
 use crate::trace::Tracer;
 
 /// Stack of a thread that runs module code, beyond what the code may use, in bytes.
@@ -150,6 +151,11 @@ impl Commons {
         })
     }
 
+    /// The clock of one database, on the machine of all.
+    pub fn test_clock(&self, now: Timestamp) -> Arc<TestClock> {
+        Arc::new(TestClock::new(self.environment.clone(), now))
+    }
+
     /// What an owner's databases have together of outbound requests.
     pub(crate) fn request_share(&self, owner: Identity) -> RequestShare {
         let mut shares = self.request_shares.lock();
@@ -266,14 +272,32 @@ pub struct DatabaseOptions {
     pub loads: Arc<Loads>,
     /// What module logs and snapshots leave free of the disk.
     pub disk: Arc<DiskReserve>,
+    /// Its own, in a test. None: it is the time of [`Commons`].
+    pub test_clock: Option<Arc<TestClock>>,
 }
 
 impl DatabaseOptions {
+    /// The machine that the database runs on.
+    pub(crate) fn environment(&self) -> &dyn Environment {
+        match &self.test_clock {
+            Some(clock) => &**clock,
+            None => &*self.commons.environment,
+        }
+    }
+
+    /// The same for what lasts.
+    pub(crate) fn shared_environment(&self) -> Arc<dyn Environment> {
+        match &self.test_clock {
+            Some(clock) => clock.clone(),
+            None => self.commons.environment.clone(),
+        }
+    }
+
     /// Gives a datastore its limit and its clock. To do before its first transaction that is not replayed.
     pub(crate) fn configure(&self, datastore: &mut Datastore) {
         datastore.set_transaction_bytes_max(self.limits.transaction_bytes_max);
         datastore.set_outbox_messages_max(self.limits.outbox_messages_max);
-        let environment = self.commons.environment.clone();
+        let environment = self.shared_environment();
         datastore.set_clock(Arc::new(move || environment.now()));
     }
 

@@ -106,7 +106,7 @@ impl Tried {
         let task = migration_task(&self.options, self.program.hash);
         let (loads, environment) = (
             self.options.loads.clone(),
-            self.options.commons.environment.clone(),
+            self.options.shared_environment(),
         );
         let rehearsed = loads.run(&*environment, task, move || self.rehearse());
         rehearsed.map_err(|error| UpdateError::Busy(error.to_string()))?
@@ -115,7 +115,7 @@ impl Tried {
     /// It is not known before which tables the function reads or writes beside those that it replaces: where it turns out that rows
     /// of one were wanted that the copy does not have, it is tried once more with them.
     fn rehearse(&self) -> Result<Vec<StepReport>, UpdateError> {
-        let started = self.options.commons.environment.instant();
+        let started = self.options.environment().instant();
         self.progress.begin(started);
         let around = Surroundings {
             options: &self.options,
@@ -185,7 +185,7 @@ impl Tried {
         copy: &mut Datastore,
     ) -> Result<Duration, UpdateError> {
         let (options, plan) = (&self.options, &self.plan);
-        let environment = &*options.commons.environment;
+        let environment = options.environment();
         let (started, started_us) = (environment.instant(), environment.now().0);
         let record = BackfillRecord {
             started_us,

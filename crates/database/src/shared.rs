@@ -127,7 +127,7 @@ impl Shared {
     }
 
     pub fn environment(&self) -> &dyn Environment {
-        &*self.options.commons.environment
+        self.options.environment()
     }
 
     /// Of a thread that runs code of the module.

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use lightcone_schema::TableSchema;
 use lightcone_table::RowLayout;
@@ -13,7 +14,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use crate::evaluate::row_size;
-use crate::live_shapes::{LiveShape, LiveShapes, QUERIES_LOOKED_AT_MAX, SHAPES_LISTED_MAX};
+use crate::live_shapes::{
+    LiveShape, LiveShapes, MeasuredTime, QUERIES_LOOKED_AT_MAX, SHAPES_LISTED_MAX,
+};
 use crate::peer::{ConnectionNumber, SetKey};
 use lightcone_live::{LiveQuery, QueryKey};
 use lightcone_live::{Places, QueryIndex, QueryShape, Router};
@@ -43,6 +46,7 @@ struct Query {
     /// Transactions that concerned it, and the rows that came and went.
     changes: u64,
     changed_rows: u64,
+    delivery: MeasuredTime,
     /// Position in `Transaction::hits` if the present transaction concerns this query.
     hit: Option<u32>,
 }
@@ -216,7 +220,8 @@ impl Subscriptions {
     }
 
     /// What clients are subscribed to, the shapes with most subscribers first.
-    pub fn shapes(&self) -> LiveShapes {
+    pub fn shapes(&self, upkeep: &FxHashMap<TableId, MeasuredTime>) -> LiveShapes {
+        let mut kept_up = FxHashSet::default();
         let mut shapes = FxHashMap::<QueryShape, LiveShape>::default();
         let queries = self.queries.iter().flatten();
         for query in queries.take(QUERIES_LOOKED_AT_MAX) {
@@ -228,6 +233,13 @@ impl Subscriptions {
             of_shape.subscribers += query.subscribers.len() as u64;
             of_shape.changes += query.changes;
             of_shape.changed_rows += query.changed_rows;
+            of_shape.delivery.add(query.delivery);
+            if let Some(time) = upkeep
+                .get(&query.table)
+                .filter(|_| kept_up.insert(query.table))
+            {
+                of_shape.upkeep.add(*time);
+            }
         }
         let is_whole =
             shapes.len() <= SHAPES_LISTED_MAX && self.query_count() <= QUERIES_LOOKED_AT_MAX;
@@ -258,6 +270,7 @@ impl Subscriptions {
             subscribers: SmallVec::new(),
             changes: 0,
             changed_rows: 0,
+            delivery: MeasuredTime::default(),
             hit: None,
         };
         match self.queries.get_mut(index as usize) {
@@ -289,12 +302,14 @@ impl Subscriptions {
         }
     }
 
-    /// Matches a transaction's changes to the queries and tells each concerned connection once.
+    /// Matches a transaction's changes to the queries and tells each concerned connection once. `took` is asked at the end, and gives
+    /// how long that was if it is measured.
     pub fn evaluate(
         &mut self,
         deltas: &DeltaBatch,
         ops: &[DeltaOp],
         receivers: &mut impl Receivers,
+        took: impl FnOnce() -> Option<Duration>,
     ) {
         let mut scratch = std::mem::take(&mut self.scratch);
         let Scratch {
@@ -356,9 +371,23 @@ impl Subscriptions {
             }
             self.collect_targets(&mut hits[..used], &over, deltas, ops, targets);
             self.send_updates(&hits[..used], targets, sets, receivers);
+            if let Some(took) = took() {
+                self.note_time(&hits[..used], took);
+            }
         }
         scratch.shrink(used);
         self.scratch = scratch;
+    }
+
+    /// Each query that was concerned has its part of the time, by its rows.
+    fn note_time(&mut self, hits: &[Hit], took: Duration) {
+        let rows = |hit: &Hit| 1 + hit.inserts.len() + hit.deletes.len();
+        let of_row = took.as_nanos() as f64 / hits.iter().map(rows).sum::<usize>() as f64;
+        for hit in hits {
+            let ns = (of_row * rows(hit) as f64) as u64;
+            let delivery = &mut self.query_mut(hit.query).delivery;
+            delivery.add(MeasuredTime { ns, changes: 1 });
+        }
     }
 
     /// Leaves out the connections for which there is too much so far, and what no other gets. Returns the bytes of the

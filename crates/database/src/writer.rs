@@ -140,6 +140,7 @@ impl Writer {
         self.snapshot_if_due();
         self.plan_rest();
         self.set_alarm();
+        self.answer_settling();
         if self.is_to_stop() || self.state.failed {
             self.begin_end();
         } else if self.inputs.is_empty() {
@@ -202,7 +203,11 @@ impl Writer {
                 self.answer(waiter, result);
             }
             // Fan-out knows. Without it, the caller hears that the database ends.
-            Input::LiveShapes(waiter) => drop(self.way_out.fanout.send(FanoutItem::Shapes(waiter))),
+            Input::Settle(waiter) => self.state.settling.push(waiter),
+            Input::LiveShapes(waiter) => {
+                let upkeep = self.state.upkeep.by_shape.clone();
+                drop(self.way_out.fanout.send(FanoutItem::Shapes(waiter, upkeep)));
+            }
             // The publisher has given up waiting, and was told that nothing changed.
             Input::Publish { waiter, .. } if waiter.is_given_up() => {}
             Input::Publish {

@@ -11,7 +11,7 @@ use lightcone_database::{
     Alarm, CallArgs, CallError, Commons, DatabaseHandle, Environment, JsonRows, Machine,
     ShutdownReason, Task, Work,
 };
-use lightcone_types::Timestamp;
+use lightcone_types::{TimeDuration, Timestamp};
 use serde_json::{json, Value};
 
 /// The machine, which has no more threads of this name.
@@ -112,6 +112,85 @@ impl Environment for YearTwoThousand {
     fn alarm(&self, delay: Duration, work: Work) -> Alarm {
         self.machine.alarm(delay, work)
     }
+}
+
+/// All runs in the order of their times: what, and when after `BEGIN_US`, in microseconds.
+async fn runs(database: &DatabaseHandle) -> Vec<(i64, String)> {
+    let query = "SELECT timestamp, what FROM runs".to_owned();
+    let rows = database.sql(caller(OWNER), query, true, JsonRows::default());
+    let rows: Vec<((i64,), String)> =
+        serde_json::from_str(&rows.await.expect("a table of the module").text())
+            .expect("rows of a time and a text");
+    let mut runs: Vec<_> = rows
+        .into_iter()
+        .map(|((time_us,), what)| (time_us - BEGIN_US, what))
+        .collect();
+    runs.sort();
+    runs
+}
+
+const SECOND_US: i64 = 1_000_000;
+
+/// Schedules and procedures that sleep, in the time of a test.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_clock_of_a_test_stands_until_the_test_moves_it() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut options = options(directory.path());
+    options.in_memory = true;
+    options.test_clock = Some(options.commons.test_clock(Timestamp(BEGIN_US)));
+    let database = create(options, "schedules").await;
+    let advance = async |by_us: i64| {
+        let time = database.advance(TimeDuration(by_us)).await;
+        time.expect("it runs").expect("it is a test's").0 - BEGIN_US
+    };
+    assert_eq!(advance(0).await, 0);
+    assert_eq!(runs(&database).await, [(0, "init".to_owned())]);
+
+    let day = json!({ "Interval": { "__time_duration_micros__": 86_400 * SECOND_US } });
+    call(&database, "set_timer", json!(["day", day]))
+        .await
+        .expect("planned");
+    let soon = json!({ "__timestamp_micros_since_unix_epoch__": BEGIN_US + SECOND_US });
+    // It sleeps for 0.3 s, and notes its end with the time at which it began.
+    call(&database, "set_task", json!(["late", { "Time": soon }]))
+        .await
+        .expect("planned");
+    assert_eq!(advance(SECOND_US - 1).await, SECOND_US - 1);
+    assert_eq!(runs(&database).await.len(), 1, "nothing is due yet");
+    assert_eq!(advance(1).await, SECOND_US);
+    let late = (SECOND_US, "late".to_owned());
+    assert_eq!(runs(&database).await[1..], [late.clone()]);
+    assert_eq!(advance(299_999).await, SECOND_US + 299_999);
+    assert_eq!(runs(&database).await.len(), 2, "it sleeps");
+    assert_eq!(advance(1).await, SECOND_US + 300_000);
+    assert_eq!(
+        runs(&database).await[1..],
+        [late, (SECOND_US, "late end".to_owned())]
+    );
+
+    let year_us = 365 * 86_400 * SECOND_US;
+    let now = advance(year_us).await;
+    assert_eq!(now, year_us + SECOND_US + 300_000);
+    let runs = runs(&database).await;
+    let days: Vec<i64> = (1..=365).map(|day| day * 86_400 * SECOND_US).collect();
+    let of_days = runs.iter().filter(|(_, what)| what == "day");
+    assert_eq!(of_days.map(|(time, _)| *time).collect::<Vec<_>>(), days);
+
+    // One that sleeps does not keep the database from ending.
+    let next = json!({ "__timestamp_micros_since_unix_epoch__": BEGIN_US + now });
+    call(&database, "set_task", json!(["nap", { "Time": next }]))
+        .await
+        .expect("planned");
+    assert_eq!(advance(0).await, now);
+    database.shutdown(ShutdownReason::Deleted).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_test_moves_the_clock_of_the_machine() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let database = create(options(directory.path()), "schedules").await;
+    let moved = database.advance(TimeDuration(SECOND_US)).await;
+    assert_eq!(moved.expect("it runs"), None);
 }
 
 async fn call(database: &DatabaseHandle, function: &str, args: Value) -> Result<(), CallError> {

@@ -427,6 +427,7 @@ fn options(world: &Simulated, storage: &SimStorage, limits: &Limits) -> Database
         storage: Arc::new(storage.clone()),
         loads: Arc::default(),
         disk: Arc::default(),
+        test_clock: None,
     }
 }
 

@@ -17,6 +17,7 @@ use lightcone_node::NotFound;
 pub(crate) const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 /// Without a charset: the reference's command line compares it literally.
 pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json");
+pub(crate) const BYTES: HeaderValue = HeaderValue::from_static("application/octet-stream");
 
 /// A refused request: a status, a body and headers.
 #[derive(Debug)]

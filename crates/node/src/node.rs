@@ -8,7 +8,7 @@ use lightcone_control::{ControlDb, ControlError, DatabaseName, DatabaseRecord, N
 use lightcone_database::{Engines, Loads};
 use lightcone_outbound::OwnPorts;
 use lightcone_storage::DiskReserve;
-use lightcone_types::Identity;
+use lightcone_types::{Identity, Timestamp};
 
 use crate::auth::{Authority, KeyPair, KeyPaths};
 use crate::config::{Config, PublishAllowed};
@@ -30,6 +30,9 @@ pub struct NodeOptions {
     pub jwt_key_dir: Option<PathBuf>,
     /// Databases keep nothing on disk.
     pub in_memory: bool,
+    /// Each database has a clock of its own, which begins at this time, stands, and is moved by tests. Only in memory: a log
+    /// of such times would be no use to anyone.
+    pub test_time: Option<Timestamp>,
     /// What runs modules.
     pub engines: Engines,
     /// Read instead of the data directory's `config.toml`.
@@ -55,6 +58,7 @@ impl NodeOptions {
             jwt_keys: None,
             jwt_key_dir: None,
             in_memory: false,
+            test_time: None,
             engines,
             config: None,
             issuer_required_to_publish: None,
@@ -126,6 +130,7 @@ impl Node {
                     commons,
                     loads: Arc::new(Loads::new(config.limits.loads_given_up_max)),
                     disk: Arc::new(disk),
+                    test_time: options.test_time.filter(|_| options.in_memory),
                     series_max: config.limits.metrics_databases_max,
                 },
             ),

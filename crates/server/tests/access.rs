@@ -7,18 +7,21 @@ use common::{answer, config, header, json, TestServer, User};
 const PAGE: &str = "https://evil.example";
 
 /// What changes or tells about databases and the server.
-const MANAGEMENT: [(&str, &str); 36] = [
+const MANAGEMENT: [(&str, &str); 39] = [
     ("POST", "/v1/database"),
     ("PUT", "/v1/database/d"),
     ("DELETE", "/v1/database/d"),
     ("POST", "/v1/database/d/pre_publish"),
     ("PUT", "/v1/database/d/reset"),
+    ("GET", "/v1/database/d/programs"),
+    ("GET", "/v1/database/d/programs/HASH"),
     ("GET", "/v1/database/d/environment"),
     ("PUT", "/v1/database/d/environment"),
     ("PATCH", "/v1/database/d/environment"),
     ("GET", "/v1/database/d/tables"),
     ("GET", "/v1/database/d/metrics"),
     ("GET", "/v1/database/d/queries"),
+    ("POST", "/v1/database/d/advance?us=1"),
     ("POST", "/v1/database/d/lock"),
     ("POST", "/v1/database/d/unlock"),
     ("POST", "/v1/database/d/names"),

@@ -104,6 +104,7 @@ fn faulty(directory: &Path) -> (DatabaseOptions, Arc<Faults>) {
         storage: Arc::new(HookedStorage::new(disk(), faults.clone())),
         loads: Arc::default(),
         disk: Arc::default(),
+        test_clock: None,
     };
     (options, faults)
 }

@@ -5,7 +5,8 @@ mod common;
 use std::time::{Duration, Instant};
 
 use common::fake::SLOW_LOAD;
-use common::{answer, config, header, TestServer, User};
+use common::{answer, config, header, json, TestServer, User};
+use lightcone_types::Hash;
 
 /// Far more than anything here takes that does not wait for a module that hangs, and less than such a module gets.
 const SOON: Duration = Duration::from_secs(15);
@@ -40,6 +41,48 @@ fn hang(
     let path = format!("/v1/database/hangs-{number}");
     let request = server.request("PUT", &path).bearer_auth(&user.token);
     tokio::spawn(request.body(format!("module hang {number}")).send())
+}
+
+/// A publisher goes back to a program by publishing it again.
+#[tokio::test(flavor = "multi_thread")]
+async fn earlier_programs_are_kept() {
+    let server = TestServer::start().await;
+    let user = server.user().await;
+    let get = async |user: &User, path: &str| {
+        let path = format!("/v1/database/d/programs{path}");
+        answer(server.request("GET", &path).bearer_auth(&user.token)).await
+    };
+    let hash = |text: &str| Hash::keccak256(text.as_bytes()).to_hex();
+    let listed = async || {
+        let (status, body) = get(&user, "").await;
+        assert_eq!(status, 200, "{body}");
+        let programs = json(&body)["programs"].as_array().expect("a list").clone();
+        let hashes = programs
+            .iter()
+            .map(|one| one["program"].as_str().map(str::to_owned));
+        hashes.collect::<Option<Vec<_>>>().expect("texts")
+    };
+    let (first, second) = ("module", "module other");
+    assert_eq!(publish(&server, &user, "d", first).await.0, 200);
+    assert!(listed().await.is_empty());
+    assert_eq!(publish(&server, &user, "d", second).await.0, 200);
+    assert_eq!(publish(&server, &user, "d", second).await.0, 200);
+    assert_eq!(listed().await, [hash(first)]);
+    for program in [first, second] {
+        let (status, body) = get(&user, &format!("/{}", hash(program))).await;
+        assert_eq!((status, body.as_str()), (200, program));
+    }
+    assert_eq!(publish(&server, &user, "d", first).await.0, 200);
+    assert_eq!(listed().await, [hash(second), hash(first)]);
+    let unknown = get(&user, &format!("/{}", hash("nothing"))).await;
+    assert!(
+        unknown.0 == 404 && unknown.1.contains("[LC0162]"),
+        "{unknown:?}"
+    );
+    assert_eq!(get(&user, "/..%2fcontrol").await.0, 400);
+    let stranger = server.user().await;
+    assert_eq!(get(&stranger, "").await.0, 403);
+    assert_eq!(get(&stranger, &format!("/{}", hash(first))).await.0, 403);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -907,6 +907,17 @@ async fn what_clients_are_subscribed_to_is_told_by_shape() {
         (&2.into(), &2.into())
     );
     assert_eq!((&by_id["by"], &by_id["changes"]), (&"id".into(), &1.into()));
+    assert!(all["change_ns"].is_null(), "not measured yet: {all}");
+    for id in 2..=40 {
+        let add = call(7, "add", &person(id, "bob"));
+        let sent = caller.send(Message::Binary(add.into())).await;
+        sent.expect("sent");
+        messages(caller, Protocol::V2).await;
+    }
+    messages(&mut readers[0], Protocol::V3).await;
+    let told = shapes(&server, &user).await;
+    let took_ns = told[0]["change_ns"].as_u64().expect("some are measured");
+    assert!((1..1_000_000_000).contains(&took_ns), "{told:?}");
     let stranger = server.user().await;
     let request = server.request("GET", "/v1/database/a/queries");
     let refused = answer(request.bearer_auth(&stranger.token)).await;

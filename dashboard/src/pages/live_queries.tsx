@@ -111,6 +111,7 @@ interface Shape {
   subscribers: number;
   changes: number;
   rows: number;
+  change_us: number | undefined;
 }
 
 function shapeOf(json: Json): Shape {
@@ -125,6 +126,7 @@ function shapeOf(json: Json): Shape {
     subscribers: number("subscribers"),
     changes: number("changes"),
     rows: number("changed_rows"),
+    change_us: typeof of["change_ns"] === "number" ? of["change_ns"] / 1000 : undefined,
   };
 }
 
@@ -159,7 +161,15 @@ function Shapes(): ReactNode {
       ) : (
         <Numbers
           label="Shapes of live queries"
-          heads={["Shape", "Queries", "Subscribers", "Changes", "Rows per change", "Rows/s"]}
+          heads={[
+            "Shape",
+            "Queries",
+            "Subscribers",
+            "Changes",
+            "Rows per change",
+            "Rows/s",
+            "Time per change",
+          ]}
           isShort
         >
           {listed.map((shape, at) => (
@@ -177,6 +187,7 @@ function Shapes(): ReactNode {
               <td className="right">{whole(shape.changes)}</td>
               <td className="right">{shape.changes > 0 ? rate(shape.rows / shape.changes) : "–"}</td>
               <td className="right">{rate(rates[at])}</td>
+              <td className="right">{micros(shape.change_us)}</td>
             </tr>
           ))}
         </Numbers>

@@ -8,7 +8,7 @@ import { lastLogs } from "../logs";
 import { linkTo } from "../router";
 import { sql } from "../sql";
 import { nameOf } from "../types";
-import { Badge, Button, Head, Loading, Note, Stat, useLoaded, whole } from "../ui";
+import { Badge, Button, bytes, Head, Loading, Note, Stat, useLoaded, whole } from "../ui";
 
 const LOG_LINES = 2_500;
 const VERSIONS_MAX = 50;
@@ -60,7 +60,7 @@ export function Module(): ReactNode {
           )}
         </dd>
       </dl>
-      <PlanOf />
+      <Publish running={program.value} onDone={reload} />
       <h2>Versions</h2>
       {versions.error ? (
         <p className="dim">{versions.error}</p>
@@ -128,13 +128,39 @@ export function Module(): ReactNode {
   );
 }
 
+interface Earlier {
+  hash: string;
+  host: string;
+  bytes: number;
+  until: number;
+}
+
+async function loadEarlier(name: string, token: string): Promise<Earlier[]> {
+  const answer = await api.json(`database/${api.part(name)}/programs`, { token });
+  const programs = isObject(answer) && Array.isArray(answer["programs"]) ? answer["programs"] : [];
+  return programs.filter(isObject).map((one) => ({
+    hash: String(one["program"]),
+    host: String(one["host_type"]),
+    bytes: Number(one["bytes"]),
+    until: Number(one["until_us"]) / 1000,
+  }));
+}
+
+/** A program that may be published, and what it is called here. */
+interface Candidate {
+  title: string;
+  host: string;
+  program: Blob;
+}
+
 interface MigrationPlan {
   title: string;
   text: string;
   breaks: boolean;
   obstacles: string[];
   seconds: number | undefined;
-  isPossible: boolean;
+  /** What a publish of it names. undefined: there is none. */
+  token: string | undefined;
 }
 
 function planOf(answer: Json): MigrationPlan {
@@ -150,7 +176,7 @@ function planOf(answer: Json): MigrationPlan {
       breaks: false,
       obstacles: [],
       seconds: undefined,
-      isPossible: false,
+      token: undefined,
     };
   }
   const obstacles = Array.isArray(auto["obstacles"]) ? auto["obstacles"].map(String) : [];
@@ -170,53 +196,100 @@ function planOf(answer: Json): MigrationPlan {
     breaks: auto["break_clients"] === true,
     obstacles,
     seconds: isObject(rehearsal) ? Number(rehearsal["seconds"]) : undefined,
-    isPossible: obstacles.length === 0,
+    token: obstacles.length === 0 ? textOf(auto["token"]) : undefined,
   };
 }
 
-/** What publishing a file would do. It changes nothing. */
-function PlanOf(): ReactNode {
+/** What publishing a file, or an earlier program, would do; and doing it. */
+function Publish(props: { running: string | undefined; onDone: () => void }): ReactNode {
   const { name, token } = useDatabase();
+  const earlier = useLoaded(() => loadEarlier(name, token), [name, token]);
+  const [candidate, setCandidate] = useState<Candidate>();
   const [plan, setPlan] = useState<MigrationPlan>();
   const [error, setError] = useState<string>();
   const [isBusy, setBusy] = useState(false);
-  const look = async (file: File) => {
+  const path = `database/${api.part(name)}`;
+  const work = async (todo: () => Promise<void>) => {
     setBusy(true);
-    setPlan(undefined);
     setError(undefined);
     try {
-      const host = file.name.endsWith(".wasm") ? "Wasm" : "Js";
-      const path = `database/${api.part(name)}/pre_publish?host_type=${host}&style=NoColor&dry_run=true`;
-      setPlan(planOf(await api.json(path, { method: "POST", token, body: file })));
+      await todo();
     } catch (failure) {
       setError(api.messageOf(failure));
     } finally {
       setBusy(false);
     }
   };
+  const look = (find: () => Promise<Candidate>) =>
+    work(async () => {
+      setPlan(undefined);
+      const found = await find();
+      setCandidate(found);
+      const query = `host_type=${found.host}&style=NoColor&dry_run=true`;
+      const options = { method: "POST", token, body: found.program };
+      setPlan(planOf(await api.json(`${path}/pre_publish?${query}`, options)));
+    });
+  const publish = ({ host, program }: Candidate, planned: string) =>
+    work(async () => {
+      const query = `host_type=${host}&policy=BreakClients&token=${planned}`;
+      await api.text(`${path}?${query}`, { method: "PUT", token, body: program });
+      props.onDone();
+    });
   return (
-    <section className="card" aria-label="Migration plan">
+    <section className="card" aria-label="Publish">
       <header className="card-head">
         <h2>What would a publish change?</h2>
       </header>
       <label className="field">
-        <span>A built module, .wasm or .js. It is tried on a copy of the data; nothing changes.</span>
+        <span>A built module, .wasm or .js. It is tried on a copy of the data first.</span>
         <input
           type="file"
           accept=".wasm,.js,.mjs"
           disabled={isBusy}
           onChange={(event) => {
             const file = event.target.files?.[0];
-            if (file) void look(file);
+            const host = file?.name.endsWith(".wasm") ? "Wasm" : "Js";
+            if (file) void look(async () => ({ title: file.name, host, program: file }));
           }}
         />
       </label>
+      {(earlier.value ?? []).length > 0 && (
+        <>
+          <h3>Or one that ran before</h3>
+          <ul className="versions">
+            {earlier.value!.map((one) => (
+              <li key={one.hash}>
+                <time>until {new Date(one.until).toLocaleString("en-GB")}</time>{" "}
+                <span className="mono">{one.hash.slice(0, 16)}…</span>{" "}
+                <span className="dim">{bytes(one.bytes)}</span>{" "}
+                {one.hash === props.running ? (
+                  <Badge tone="good">runs</Badge>
+                ) : (
+                  <Button
+                    disabled={isBusy}
+                    onClick={() =>
+                      void look(async () => ({
+                        title: `${one.hash.slice(0, 16)}…`,
+                        host: one.host,
+                        program: await api.blob(`${path}/programs/${one.hash}`, { token }),
+                      }))
+                    }
+                  >
+                    Go back
+                  </Button>
+                )}
+              </li>
+            ))}
+          </ul>
+        </>
+      )}
       {isBusy && <Loading />}
       {error && <Note tone="bad">{error}</Note>}
-      {plan && (
+      {candidate && plan && (
         <div className="migration" role="status">
           <p>
-            <strong>{plan.title}</strong> {plan.breaks && <Badge tone="warn">disconnects clients</Badge>}{" "}
+            <strong>{plan.title}</strong> <span className="mono">{candidate.title}</span>{" "}
+            {plan.breaks && <Badge tone="warn">disconnects clients</Badge>}{" "}
             {plan.seconds !== undefined && (
               <span className="dim">took {plan.seconds.toFixed(3)} s on the copy</span>
             )}
@@ -227,10 +300,14 @@ function PlanOf(): ReactNode {
             </Note>
           ))}
           {plan.text && <pre className="statement">{plan.text}</pre>}
-          {plan.isPossible && (
-            <p className="dim">
-              To do it: <code>spacetime publish {name}</code>
-            </p>
+          {plan.token && (
+            <Button
+              kind={plan.breaks ? "danger" : "primary"}
+              disabled={isBusy}
+              onClick={() => void publish(candidate, plan.token!)}
+            >
+              Publish
+            </Button>
           )}
         </div>
       )}

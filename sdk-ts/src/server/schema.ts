@@ -308,7 +308,8 @@ type TablesIn<E extends Entries> = {
 
 type SubmodulesIn<E extends Entries> = {
   [Name in keyof E as E[Name] extends Submodule ? Name : never]: E[Name] extends Submodule<infer S>
-    ? S
+    ? // For `lightcone/typed`, which has nothing but types.
+      S & { moduleExports?: E[Name] }
     : never;
 };
 

@@ -1,9 +1,9 @@
 // A database of one test: its clients, calls as any user, rows, and what the module logged.
 
-import { SenderError } from "../core";
+import { SenderError, Timestamp } from "../core";
 import type { TestUser } from "./keys";
 import type { TestModule } from "./module";
-import { OWNER, RefusedRequest, type TestServer } from "./server";
+import { microsOf, OWNER, RefusedRequest, type TestServer } from "./server";
 import { type JsonProduct, parseJson, rowOf, toJson } from "./values";
 
 /** A row by the names of its columns in the database (`is_done`), with values as a client has them. */
@@ -117,6 +117,25 @@ export class TestDatabase {
     const answer = parseJson(await this.#request(as, "POST", "sql", query));
     const [{ schema, rows }] = answer as [{ schema: JsonProduct; rows: unknown[][] }];
     return rows.map((row) => rowOf(schema, row));
+  }
+
+  /**
+   * Lets so many milliseconds pass, or the time until then, without waiting for them: scheduled reducers and procedures run, and
+   * procedures that sleep wake, each at its time and in order. All that came of that is done when the promise resolves, with the time
+   * that it is then; `advance(0)` tells it. For modules that were loaded with the option `time`.
+   */
+  async advance(by: number | Date | Timestamp): Promise<Timestamp> {
+    let now = await this.#advance(0n);
+    const end = typeof by === "number" ? now + BigInt(Math.round(by * 1000)) : microsOf(by);
+    if (end < now) throw new RangeError("time does not go back");
+    // The server answers early where very much is due.
+    while (now < end) now = await this.#advance(end - now);
+    return new Timestamp(now);
+  }
+
+  async #advance(us: bigint): Promise<bigint> {
+    const time = parseJson(await this.#request(OWNER, "POST", `advance?us=${us}`));
+    return BigInt((time as Record<string, number | string>)["__timestamp_micros_since_unix_epoch__"]!);
   }
 
   /** The messages that the module has logged, in order. */

@@ -4,7 +4,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { LightconeError } from "../core";
+import { LightconeError, Timestamp } from "../core";
 import { ServerKeys, type TestUser } from "./keys";
 import { findPrograms, type Programs } from "./program";
 
@@ -14,6 +14,15 @@ export interface TestServerOptions {
   binary?: string;
   /** The text of the server's `config.toml`. */
   config?: string;
+  /**
+   * When each database begins. Its clock stands then, and moves by `database.advance` only. Without it, time is the real one.
+   */
+  time?: Date | Timestamp;
+}
+
+/** In microseconds since 1970. */
+export function microsOf(time: Date | Timestamp): bigint {
+  return (time instanceof Date ? Timestamp.fromDate(time) : time).microsSinceUnixEpoch;
 }
 
 /** To whom the databases belong. */
@@ -54,6 +63,7 @@ export class TestServer {
     const command = [this.programs.server, "start", "--in-memory", "--non-interactive"];
     command.push("--listen-addr", "127.0.0.1:0", "--data-dir", at("data"));
     command.push("--jwt-priv-key-path", at("id_ecdsa"), "--jwt-pub-key-path", at("id_ecdsa.pub"));
+    if (options.time !== undefined) command.push(`--test-time-us=${microsOf(options.time)}`);
     this.#keeper = spawn("/bin/sh", ["-c", KEEPER, "sh", directory, ...command], {
       // Ctrl-C ends the tests; the server follows them.
       detached: true,
@@ -129,7 +139,8 @@ function servers(): Servers {
 
 /** The server of this process with these options, started at the first call. */
 export function sharedServer(options: TestServerOptions): Promise<TestServer> {
-  const key = JSON.stringify([options.binary ?? process.env.LIGHTCONE_BIN, options.config]);
+  const time = options.time && String(microsOf(options.time));
+  const key = JSON.stringify([options.binary ?? process.env.LIGHTCONE_BIN, options.config, time]);
   let server = servers().get(key);
   if (server === undefined) {
     server = TestServer.start(options);

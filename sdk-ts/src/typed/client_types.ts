@@ -130,12 +130,16 @@ type ClientTable<Name, Columns, Indexes, Constraints = []> = {
   tableDef: AnyTableDef["tableDef"];
 };
 
-type TableDefs<Tables> = {
-  readonly [Name in keyof Tables & string]: Tables[Name] extends {
+type TableDefs<Tables, Prefix extends string> = {
+  readonly [Name in keyof Tables & string as `${Prefix}${Name}`]: Tables[Name] extends {
     columns: infer Columns;
     indexes: infer Indexes extends readonly unknown[];
   }
-    ? ClientTable<Name, ClientColumns<Columns>, { [At in keyof Indexes]: ClientIndex<Indexes[At]> }>
+    ? ClientTable<
+        `${Prefix}${Name}`,
+        ClientColumns<Columns>,
+        { [At in keyof Indexes]: ClientIndex<Indexes[At]> }
+      >
     : never;
 };
 
@@ -155,9 +159,11 @@ type ViewNames<Module> = {
   [Name in keyof Module]: "viewResult" extends keyof Module[Name] ? Name : never;
 }[keyof Module];
 
-type ViewDefs<Module> = {
-  readonly [Name in ViewNames<Module> & string]: Module[Name] extends { viewResult?: infer Result }
-    ? ClientTable<Name, ClientColumns<ColumnsOf<RowOf<Result>>, true>, []>
+type ViewDefs<Module, Prefix extends string> = {
+  readonly [Name in ViewNames<Module> & string as `${Prefix}${Name}`]: Module[Name] extends {
+    viewResult?: infer Result;
+  }
+    ? ClientTable<`${Prefix}${Name}`, ClientColumns<ColumnsOf<RowOf<Result>>, true>, []>
     : never;
 };
 
@@ -190,23 +196,75 @@ type FunctionDef<Name, Fn> = {
 type ReducerNames<Module> = NamesWith<Module, { senderAuth: unknown }> & string;
 type ProcedureNames<Module> = NamesWith<Module, { withTx: unknown; connectionId: unknown }> & string;
 
-type ReducerDefs<Module> = { [Name in ReducerNames<Module>]: FunctionDef<Name, Module[Name]> };
-type ProcedureDefs<Module> = {
-  [Name in ProcedureNames<Module>]: FunctionDef<Name, Module[Name]> & {
+type ReducerDefs<Module, Prefix extends string> = {
+  [Name in ReducerNames<Module>]: FunctionDef<`${Prefix}${Name}`, Module[Name]>;
+}[ReducerNames<Module>];
+type ProcedureDefs<Module, Prefix extends string> = {
+  [Name in ProcedureNames<Module>]: FunctionDef<`${Prefix}${Name}`, Module[Name]> & {
     returnType: TypeBuilder<
       Module[Name] extends (...args: any[]) => infer Result ? ClientValue<Result> : never,
       any
     >;
   };
-};
+}[ProcedureNames<Module>];
+
+// Submodules ----------------------------------------------------------------------------------------------------------
+
+/** The schemas of the submodules of a module, by their namespaces. */
+type Submodules<Module extends ModuleExports> = Module["default"]["schemaType"] extends {
+  namespaces: infer Schemas;
+}
+  ? Schemas
+  : {};
+
+/** What a submodule exports. */
+type ExportsOf<Schema> = Schema extends { moduleExports?: infer Exports } ? Exports : never;
+
+/** What all of these are. */
+type Together<Members> = {
+  [Name in keyof Members]: (member: Members[Name]) => void;
+}[keyof Members] extends (member: infer All) => void
+  ? All
+  : never;
+
+type AllTables<Module extends ModuleExports, Prefix extends string = ""> = TableDefs<
+  Module["default"]["schemaType"]["tables"],
+  Prefix
+> &
+  ViewDefs<Module, Prefix> &
+  Together<{
+    [Name in keyof Submodules<Module> & string]: ExportsOf<
+      Submodules<Module>[Name]
+    > extends infer Inner extends ModuleExports
+      ? AllTables<Inner, `${Prefix}${Name}.`>
+      : never;
+  }>;
+type AllReducers<Module extends ModuleExports, Prefix extends string = ""> =
+  | ReducerDefs<Module, Prefix>
+  | {
+      [Name in keyof Submodules<Module> & string]: ExportsOf<
+        Submodules<Module>[Name]
+      > extends infer Inner extends ModuleExports
+        ? AllReducers<Inner, `${Prefix}${Name}.`>
+        : never;
+    }[keyof Submodules<Module> & string];
+type AllProcedures<Module extends ModuleExports, Prefix extends string = ""> =
+  | ProcedureDefs<Module, Prefix>
+  | {
+      [Name in keyof Submodules<Module> & string]: ExportsOf<
+        Submodules<Module>[Name]
+      > extends infer Inner extends ModuleExports
+        ? AllProcedures<Inner, `${Prefix}${Name}.`>
+        : never;
+    }[keyof Submodules<Module> & string];
 
 /** What generated bindings would say of a module, from the types of its exports. */
 export type ClientModule<Module extends ModuleExports> = Extract<
   {
     versionInfo: { cliVersion: string };
-    tables: TableDefs<Module["default"]["schemaType"]["tables"]> & ViewDefs<Module>;
-    reducers: readonly ReducerDefs<Module>[ReducerNames<Module>][];
-    procedures: readonly ProcedureDefs<Module>[ProcedureNames<Module>][];
+    tables: AllTables<Module>;
+    reducers: readonly AllReducers<Module>[];
+    procedures: readonly AllProcedures<Module>[];
   },
   AnyModule
 >;

@@ -1,6 +1,15 @@
 // Package `lightcone/typed`: clients of TypeScript modules without generated files.
 
-import { ClientError, DbConnectionBuilder, DbConnectionImpl } from "../client";
+import {
+  ClientError,
+  type ConvertToAccessorMap,
+  convertToAccessorMap,
+  DbConnectionBuilder,
+  type DbConnectionConfig,
+  DbConnectionImpl,
+  makeQueryBuilder,
+  type QueryBuilder,
+} from "../client";
 import { toError } from "../client/client_error";
 import { endpoint } from "../client/socket";
 import type { ClientModule, ModuleExports } from "./client_types";
@@ -11,14 +20,30 @@ export type { ClientModule, ClientValue, ModuleExports, NameDoesNotComeBack } fr
 /** A connection to a database that runs this module. */
 export type Client<Module extends ModuleExports> = DbConnectionImpl<ClientModule<Module>>;
 
-/** Where and how `createClient` connects. */
-export interface ClientOptions<Module extends ModuleExports> {
+/** What generated bindings export, for hooks and for connections that are made later or more than once. */
+export interface Bindings<Module extends ModuleExports> {
+  /** Sets a connection up, as `DbConnection.builder()` does; the address and the database are known. */
+  builder(): DbConnectionBuilder<Client<Module>>;
+  /** Queries on the tables and views, to subscribe to. */
+  tables: QueryBuilder<ClientModule<Module>>;
+  /** The reducers, for `useReducer`. */
+  reducers: ConvertToAccessorMap<ClientModule<Module>["reducers"]>;
+  /** The procedures, for `useProcedure`. */
+  procedures: ConvertToAccessorMap<ClientModule<Module>["procedures"]>;
+}
+
+/** Where a database is, and what it is made of. */
+export interface BindingsOptions {
   /** Address of the server, as for `withUri`. */
   uri: string | URL;
   /** Name or identity of the database. */
   databaseName: string;
   /** What `fetchSchema` gave before, so that it is not asked for again; it must be that of the database. */
   schema?: unknown;
+}
+
+/** Where and how `createClient` connects. */
+export interface ClientOptions<Module extends ModuleExports> extends BindingsOptions {
   /** Sets the connection up further: its token, callbacks, limits. */
   configure?: (builder: DbConnectionBuilder<Client<Module>>) => void;
 }
@@ -41,20 +66,47 @@ const SCHEMA_TIMEOUT_MS = 30_000;
 export async function createClient<Module extends ModuleExports>(
   options: ClientOptions<Module>,
 ): Promise<Client<Module>> {
-  const { uri, databaseName, schema, configure } = options;
+  const builder = (await loadBindings<Module>(options)).builder();
+  options.configure?.(builder);
+  return builder.build();
+}
+
+/**
+ * What generated bindings export, from the sources of a TypeScript module and the schema of its database: for the providers and hooks of
+ * frameworks.
+ *
+ * ```tsx
+ * const { builder, tables, reducers } = await loadBindings<typeof import("../spacetimedb/src")>({ uri, databaseName });
+ * <SpacetimeDBProvider connectionBuilder={builder()}>…</SpacetimeDBProvider>
+ * const [tasks] = useTable(tables.task);
+ * ```
+ */
+export async function loadBindings<Module extends ModuleExports>(
+  options: BindingsOptions,
+): Promise<Bindings<Module>> {
+  const { uri, databaseName, schema } = options;
   const { module, privateTables } = remoteModuleOf(schema ?? (await fetchSchema(uri, databaseName)));
   class Connection extends DbConnectionImpl<any> {
+    constructor(config: DbConnectionConfig<any>) {
+      super(config);
+      for (const kind of ["db", "reducers", "procedures"] as const)
+        refuseOthers(this[kind], kind, databaseName);
+    }
+
     override allTableNames(): string[] {
       return super.allTableNames().filter((name) => !privateTables.has(name));
     }
   }
-  const builder = new DbConnectionBuilder<any>(module, (config) => new Connection(config));
-  builder.withUri(uri).withDatabaseName(databaseName);
-  configure?.(builder);
-  const client = builder.build();
-  for (const kind of ["db", "reducers", "procedures"] as const)
-    refuseOthers(client[kind], kind, databaseName);
-  return client;
+  const bindings = {
+    builder: () =>
+      new DbConnectionBuilder<any>(module, (config) => new Connection(config))
+        .withUri(uri)
+        .withDatabaseName(databaseName),
+    tables: makeQueryBuilder({ tables: module.tables }),
+    reducers: convertToAccessorMap(module.reducers),
+    procedures: convertToAccessorMap(module.procedures),
+  };
+  return bindings as unknown as Bindings<Module>;
 }
 
 /** The schema of a database, for `createClient`. */

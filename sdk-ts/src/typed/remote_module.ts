@@ -26,66 +26,87 @@ export interface ReadModule {
 
 /** The definitions in a schema. */
 export function remoteModuleOf(json: unknown): ReadModule {
-  const sections: Json = Object.assign({}, ...((json as Json)?.sections ?? []));
+  const sections = sectionsOf(json);
   if (!sections.Typespace || !sections.ExplicitNames) {
     const message =
       "this is no schema of version 10 with the names of the sources; the server is too old: use generated bindings";
     throw new ClientError("LC0860", message);
   }
   try {
-    return new SchemaReader(sections).read();
+    const { tables, reducers, procedures, privateTables } = new SchemaReader(sections).read();
+    const { schemaType } = schema(tables);
+    const module = { versionInfo: { cliVersion: "" }, ...schemaType, reducers, procedures };
+    return { module: module as unknown as AnyModule, privateTables: new Set(privateTables) };
   } catch (cause) {
     throw new ClientError("LC0860", "the schema cannot be read", { cause });
   }
 }
 
+const sectionsOf = (json: Json): Json => Object.assign({}, ...(json?.sections ?? []));
+
+/** What is read of a module and its submodules, whose names have the namespaces in front. */
+interface Parts {
+  tables: Record<string, any>;
+  reducers: object[];
+  procedures: object[];
+  privateTables: string[];
+}
+
 class SchemaReader {
   readonly #sections: Json;
+  /** Of the sources, and of the database: empty, or namespaces with dots, the last one too. */
+  readonly #prefix: string;
+  readonly #sourcePrefix: string;
   readonly #types: Json[];
   /** Types of the typespace that were read; one that contains itself finds itself here. */
   readonly #known: AlgebraicType[] = [];
-  readonly #names: Record<"Table" | "Function", Map<string, string>> = {
+  readonly #names: Record<"Table" | "Function" | "Namespace", Map<string, string>> = {
     Table: new Map(),
     Function: new Map(),
+    Namespace: new Map(),
   };
 
-  constructor(sections: Json) {
+  constructor(sections: Json, prefix = "", sourcePrefix = "") {
     this.#sections = sections;
+    this.#prefix = prefix;
+    this.#sourcePrefix = sourcePrefix;
     this.#types = sections.Typespace.types;
-    for (const entry of sections.ExplicitNames.entries) {
+    const { entries } = sections.ExplicitNames ?? { entries: [] };
+    for (const entry of entries) {
       const [tag, { source_name, canonical_name }] = onlyEntry(entry);
       this.#names[tag as "Table"]?.set(source_name, canonical_name);
     }
   }
 
-  read(): ReadModule {
-    const { Tables = [], Views = [], Reducers = [], Procedures = [] } = this.#sections;
-    const all: Json[] = [
-      ...Tables.map((raw: Json) => [raw.source_name, this.#table(raw)]),
-      ...Views.map((raw: Json) => [raw.source_name, this.#view(raw)]),
-    ];
+  read(): Parts {
+    const { Tables = [], Views = [], Reducers = [], Procedures = [], Submodules = [] } = this.#sections;
+    const key = (raw: Json) => this.#sourcePrefix + raw.source_name;
     const isPrivate = ({ table_access }: Json) => "Private" in table_access;
-    const reducers = Reducers.map((raw: Json) => this.#function(raw));
-    const procedures = Procedures.map((raw: Json) => ({
-      ...this.#function(raw),
-      returnType: this.#builder(raw.return_type),
-    }));
-    const { schemaType } = schema(Object.fromEntries(all));
-    return {
-      module: {
-        versionInfo: { cliVersion: "" },
-        ...schemaType,
-        reducers,
-        procedures,
-      } as unknown as AnyModule,
-      privateTables: new Set(
-        Tables.filter(isPrivate).map(({ source_name }: Json) => this.#name("Table", source_name)),
-      ),
+    const parts: Parts = {
+      tables: Object.fromEntries([
+        ...Tables.map((raw: Json) => [key(raw), this.#table(raw)]),
+        ...Views.map((raw: Json) => [key(raw), this.#view(raw)]),
+      ]),
+      reducers: Reducers.map((raw: Json) => this.#function(raw)),
+      procedures: Procedures.map((raw: Json) => ({
+        ...this.#function(raw),
+        returnType: this.#builder(raw.return_type),
+      })),
+      privateTables: Tables.filter(isPrivate).map((raw: Json) => this.#name("Table", raw.source_name)),
     };
+    for (const { namespace, module } of Submodules) {
+      const prefix = `${this.#name("Namespace", namespace)}.`;
+      const below = new SchemaReader(sectionsOf(module), prefix, `${this.#sourcePrefix}${namespace}.`).read();
+      Object.assign(parts.tables, below.tables);
+      for (const list of ["reducers", "procedures", "privateTables"] as const)
+        parts[list].push(...(below[list] as never[]));
+    }
+    return parts;
   }
 
-  #name(kind: "Table" | "Function", sourceName: string): string {
-    return this.#names[kind].get(sourceName) ?? sourceName;
+  /** The name in the database. */
+  #name(kind: "Table" | "Function" | "Namespace", sourceName: string): string {
+    return this.#prefix + (this.#names[kind].get(sourceName) ?? sourceName);
   }
 
   #table(raw: Json): unknown {
@@ -120,7 +141,7 @@ class SchemaReader {
   #function({ source_name, params }: Json) {
     const row = this.#row(params.elements);
     return {
-      accessorName: source_name as string,
+      accessorName: this.#sourcePrefix + source_name,
       name: this.#name("Function", source_name),
       params: row.row,
       paramsType: row.algebraicType.value,

@@ -1,6 +1,6 @@
 // `lightcone/testing` on the built server: databases, users, calls, rows, updates, and what is left when the tests are over.
 
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import {
   cpSync,
@@ -13,7 +13,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { BINARY, wasm } from "../../../tests/e2e/src/server";
 import { Identity, SenderError, Timestamp } from "../../src/client";
@@ -102,6 +102,44 @@ test("what the scheduler calls happens, and the owner may call it at once", asyn
     { scheduled_id: 0n, scheduled_at: { tag: "Interval", value: { __time_duration_micros__: 1n } } },
   ]);
   expect(await other.sql("SELECT text FROM secret WHERE id = 2")).toEqual([{ text: "fired" }]);
+});
+
+test("an hour passes when the test says so: what is due runs at its time, in order", async () => {
+  const noon = new Date("2030-01-01T12:00:00Z");
+  const later = await TestModule.load(directory, { time: noon });
+  await using database = await later.publish();
+  await using other = await later.publish();
+  const at = (ms: number) => Timestamp.fromDate(new Date(noon.getTime() + ms));
+  await database.call("add_thing", THING, "ann");
+  expect(await database.sql("SELECT made FROM thing")).toEqual([{ made: at(0) }]);
+  await database.call("live", [1_200_000, 1_800_000]);
+  expect(await database.advance(1_199_999)).toEqual(at(1_199_999));
+  expect(await database.sql("SELECT what FROM beat")).toEqual([]);
+  expect(await database.advance(3_600_000 - 1_199_999)).toEqual(at(3_600_000));
+  const beats = await database.sql("SELECT * FROM beat");
+  expect(beats.sort((a, b) => Number(a.at.toMillis() - b.at.toMillis()))).toEqual([
+    { at: at(1_200_000), what: "pulse" },
+    { at: at(1_800_000), what: "chore" },
+    { at: at(2_400_000), what: "pulse" },
+    { at: at(3_600_000), what: "pulse" },
+  ]);
+  expect(await database.sql("SELECT scheduled_id FROM chore")).toEqual([]);
+  // A month of them.
+  expect(await database.advance(new Date("2030-01-31T12:00:00Z"))).toEqual(at(30 * 86_400_000));
+  expect(await database.sql("SELECT what FROM beat")).toHaveLength(30 * 72 + 1);
+  await expect(database.advance(noon)).rejects.toThrow("time does not go back");
+  expect(await other.advance(0), "each database has its own clock").toEqual(at(0));
+});
+
+test("the clock of other servers is not a test's", async () => {
+  await using database = await things.publish();
+  await expect(database.advance(1)).rejects.toThrow("LC0160");
+  const server = join(dirname(BINARY), "spacetimedb-standalone");
+  for (const options of [["--listen-addr=127.0.0.1:0"], ["--in-memory", "--listen-addr=0.0.0.0:0"]]) {
+    const args = ["start", "--test-time-us=1", "--data-dir", join(directory, "never"), ...options];
+    const { status, stderr } = spawnSync(server, args, { encoding: "utf8" });
+    expect([status, stderr]).toEqual([1, expect.stringContaining("LC0161")]);
+  }
 });
 
 test("clients are connected and subscribed, and see each other", async () => {

@@ -7,7 +7,13 @@ import { build } from "esbuild";
 import { afterAll, beforeAll, expect, expectTypeOf, test } from "vitest";
 import { Server } from "../../../tests/e2e/src/server";
 import type { Identity, Timestamp } from "../../src/client";
-import { type Client, createClient, fetchSchema, type NameDoesNotComeBack } from "../../src/typed";
+import {
+  type Client,
+  createClient,
+  fetchSchema,
+  loadBindings,
+  type NameDoesNotComeBack,
+} from "../../src/typed";
 
 type Module = typeof import("./typed_module");
 
@@ -109,6 +115,25 @@ test("typed queries, options that are left out, errors of reducers, refused call
   client.disconnect();
 });
 
+test("tables and functions of submodules are below their namespaces", async () => {
+  const client = await connect();
+  await applied(client, "all");
+  await client.reducers["mail.sendLetter"]({ toWhom: "ann" });
+  const letters = client.db["mail.sentLetter"];
+  expect([...letters.iter()]).toEqual([{ letterId: 1, toWhom: "ann" }]);
+  expect(letters.toWhom.find("ann")).toEqual({ letterId: 1, toWhom: "ann" });
+  expect(await client.procedures["mail.countLetters"]({})).toBe(1n);
+  const { tables, reducers, procedures } = await loadBindings<Module>({
+    uri: server.url,
+    databaseName: "typed",
+  });
+  const query = tables["mail.sentLetter"].where((letter) => letter.toWhom.eq("ann"));
+  expect(await client.oneOffQuery(query)).toHaveLength(1);
+  expect(reducers["mail.sendLetter"].name).toBe("mail.send_letter");
+  expect(procedures["mail.countLetters"].name).toBe("mail.count_letters");
+  client.disconnect();
+});
+
 test("what the database has not is an error that says so", async () => {
   const client = await connect();
   const other = client as unknown as { db: Record<string, unknown>; reducers: Record<string, unknown> };
@@ -161,9 +186,15 @@ function types(client: Client<Module>): void {
     cardCount: bigint;
     lastShape: Shape | undefined;
   }>();
-  expectTypeOf<keyof typeof reducers>().toEqualTypeOf<"init" | "addCard" | "finishCard">();
-  expectTypeOf<keyof typeof procedures>().toEqualTypeOf<"sumUp" | "ping" | "otherName">();
-  expectTypeOf<keyof typeof db>().toEqualTypeOf<"boardCard" | "secretNote" | "myCards" | "cardCount">();
+  expectTypeOf<keyof typeof reducers>().toEqualTypeOf<
+    "init" | "addCard" | "finishCard" | "mail.sendLetter"
+  >();
+  expectTypeOf<keyof typeof procedures>().toEqualTypeOf<
+    "sumUp" | "ping" | "otherName" | "mail.countLetters"
+  >();
+  expectTypeOf<keyof typeof db>().toEqualTypeOf<
+    "boardCard" | "secretNote" | "myCards" | "cardCount" | "mail.sentLetter"
+  >();
   expectTypeOf([...db.myCards.iter()][0]!).toEqualTypeOf(card);
   expectTypeOf([...db.cardCount.iter()]).branded.toEqualTypeOf<{ howMany: bigint }[]>();
   // @ts-expect-error: rows of views only come and go.

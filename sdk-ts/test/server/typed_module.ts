@@ -1,6 +1,7 @@
 // The module of typed.test.ts.
 
 import { SenderError, schema, t, table } from "../../src/server";
+import * as mail from "./typed_library";
 
 const Color = t.enum("Color", ["Red", "lightBlue"]);
 const Shape = t.enum("Shape", {
@@ -31,7 +32,7 @@ const boardCard = table(
 );
 const secretNote = table({}, { id: t.u32().primaryKey(), text: t.string() });
 
-const spacetimedb = schema({ boardCard, secretNote });
+const spacetimedb = schema({ boardCard, secretNote, mail });
 export default spacetimedb;
 
 export const init = spacetimedb.init((ctx) => {

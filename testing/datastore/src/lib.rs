@@ -3,6 +3,8 @@
 //!
 //! A datastore has one transaction at a time. Outside of one, each call is a transaction of its own.
 
+mod schedules;
+
 use std::cell::Cell;
 use std::sync::Arc;
 use std::thread::ThreadId;
@@ -16,6 +18,8 @@ use parking_lot::{Condvar, Mutex};
 use spacetimedb_lib::sats::ProductValue;
 use spacetimedb_lib::{bsatn, AlgebraicValue, Identity, RawModuleDef};
 use spacetimedb_primitives::{ColId, IndexId, TableId};
+
+pub use schedules::{ScheduledRow, ScheduledTime};
 
 /// Rows of a query are found in pieces of so many steps; only the server has others to serve between two.
 const STEPS: usize = 1 << 20;

@@ -2,7 +2,7 @@
 
 use spacetimedb::{
     procedure, reducer, table, view, AnonymousViewContext, Identity, ProcedureContext, Query,
-    ReducerContext, Table, Timestamp,
+    ReducerContext, ScheduleAt, Table, Timestamp,
 };
 
 #[table(accessor = accounts, public)]
@@ -44,6 +44,58 @@ pub fn pay(ctx: &ReducerContext, to: u64, amount: u64) -> Result<(), String> {
     Ok(())
 }
 
+/// A row has interest paid, once or again and again.
+#[table(accessor = interests, scheduled(pay_interest))]
+pub struct Interest {
+    #[primary_key]
+    #[auto_inc]
+    pub scheduled_id: u64,
+    pub scheduled_at: ScheduleAt,
+    pub percent: u64,
+}
+
+#[reducer]
+pub fn pay_interest(ctx: &ReducerContext, interest: Interest) -> Result<(), String> {
+    if ctx.sender() != ctx.database_identity() {
+        return Err("only the database pays interest".to_owned());
+    }
+    if interest.percent > 100 {
+        return Err("that is too much".to_owned());
+    }
+    let accounts = ctx.db.accounts();
+    for account in accounts.iter().collect::<Vec<_>>() {
+        let balance = account.balance + account.balance * interest.percent / 100;
+        accounts.id().update(Account { balance, ..account });
+    }
+    Ok(())
+}
+
+/// A row has the sum of all accounts noted, a minute later.
+#[table(accessor = audits, scheduled(audit))]
+pub struct Audit {
+    #[primary_key]
+    #[auto_inc]
+    pub scheduled_id: u64,
+    pub scheduled_at: ScheduleAt,
+}
+
+#[table(accessor = sums)]
+pub struct Sum {
+    pub balance: u64,
+    pub noted: Timestamp,
+}
+
+#[procedure]
+pub fn audit(ctx: &mut ProcedureContext, _audit: Audit) {
+    let later = ctx.timestamp + spacetimedb::TimeDuration::from_micros(60_000_000);
+    ctx.sleep_until(later);
+    ctx.with_tx(|tx| {
+        let balance = tx.db.accounts().iter().map(|account| account.balance).sum();
+        let noted = tx.timestamp;
+        tx.db.sums().insert(Sum { balance, noted });
+    });
+}
+
 #[view(accessor = rich, public)]
 pub fn rich(ctx: &AnonymousViewContext) -> Vec<Account> {
     ctx.db.accounts().balance().filter(150u64..).collect()
@@ -71,6 +123,7 @@ pub fn with_balance(balance: u64) -> impl Query<Account> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lightcone_test_schedules::Schedules;
     use spacetimedb::test_utils::{TestAuth, TestContext};
     use spacetimedb::{ConnectionId, TimeDuration};
 
@@ -123,6 +176,64 @@ mod tests {
         let bob = accounts.id().find(2).expect("the second one");
         assert_eq!(bob.opened, Timestamp::from_micros_since_unix_epoch(5));
         assert_eq!(accounts.balance().filter(..=100u64).count(), 2);
+    }
+
+    fn schedules(test: &TestContext) -> Schedules {
+        let schedules = Schedules::new(test).reducer("interests", pay_interest);
+        schedules.procedure("audits", audit)
+    }
+
+    fn interest(percent: u64, scheduled_at: ScheduleAt) -> Interest {
+        Interest {
+            scheduled_id: 0,
+            scheduled_at,
+            percent,
+        }
+    }
+
+    const DAY: TimeDuration = TimeDuration::from_micros(86_400_000_000);
+
+    #[test]
+    fn what_is_due_runs_when_time_passes() {
+        let test = opened();
+        let mut time = schedules(&test);
+        let start = test.clock.now();
+        test.db.interests().insert(interest(10, DAY.into()));
+        let once = ScheduleAt::Time(start + TimeDuration::from_micros(1));
+        test.db.interests().insert(interest(200, once));
+        assert_eq!(time.advance(TimeDuration::from_micros(0)), [""; 0]);
+        assert_eq!(
+            time.advance(TimeDuration::from_micros(5)),
+            ["that is too much"]
+        );
+        assert_eq!(test.db.interests().count(), 1, "what called once is gone");
+        assert_eq!(balances(&test), [100, 100]);
+        assert!(time.advance(DAY).is_empty());
+        assert_eq!(balances(&test), [110, 110]);
+        assert!(time.advance(DAY).is_empty());
+        assert_eq!(balances(&test), [121, 121], "each at its time, in order");
+        let days = TimeDuration::from_micros(2 * DAY.to_micros() + 5);
+        assert_eq!(test.clock.now(), start + days);
+        let row = test.db.interests().iter().next().expect("it stays");
+        test.db.interests().scheduled_id().delete(row.scheduled_id);
+        assert!(time.advance(DAY).is_empty());
+        assert_eq!(balances(&test), [121, 121]);
+    }
+
+    #[test]
+    fn procedures_that_are_due_run_and_sleep() {
+        let test = opened();
+        let at = ScheduleAt::Time(test.clock.now() + DAY);
+        test.db.audits().insert(Audit {
+            scheduled_id: 0,
+            scheduled_at: at,
+        });
+        assert!(schedules(&test).advance(DAY).is_empty());
+        let sums: Vec<Sum> = test.db.sums().iter().collect();
+        assert_eq!(sums.len(), 1);
+        assert_eq!(sums[0].balance, 200);
+        assert_eq!(sums[0].noted.to_micros_since_unix_epoch(), 86_460_000_010);
+        assert_eq!(test.db.audits().count(), 0);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 // Each page of the dashboard, used by a script in Chromium, on a real server.
 
+import { readFileSync, writeFileSync } from "node:fs";
 import type { Browser } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { openBrowser, Visit } from "../src/visit";
@@ -324,6 +325,27 @@ test("module: schema, and what a publish would change", async () => {
   await page.getByText("Address", { exact: false }).first().waitFor();
   await page.locator("input[type=file]").setInputFiles(world.server.home.path("shop.js"));
   await page.getByText("The schema stays as it is").waitFor();
+});
+
+test("module: another program is published, and the one before comes back", async () => {
+  const { page } = visit;
+  await visit.logIn();
+  await visit.go(at("module"));
+  const first = world.server.home.path("shop.js");
+  const second = world.server.home.path("shop2.js");
+  writeFileSync(second, `${readFileSync(first, "utf8")}\n// Another one.`);
+  const program = () => world.sql("SELECT program_hash FROM st_module");
+  const before = await program();
+  const card = page.getByRole("region", { name: "Publish" });
+  await card.locator("input[type=file]").setInputFiles(second);
+  await card.getByRole("button", { name: "Publish" }).click();
+  await expect.poll(program).not.toEqual(before);
+  await card.getByRole("button", { name: "Go back" }).click();
+  await card.getByRole("button", { name: "Publish" }).click();
+  const earlier = card.getByRole("listitem");
+  await expect.poll(() => earlier.count()).toBe(2);
+  expect(await earlier.filter({ hasText: "runs" }).count()).toBe(1);
+  expect(await program()).toEqual(before);
 });
 
 test("health and live queries: charts with numbers", async () => {

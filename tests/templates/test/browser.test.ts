@@ -37,6 +37,53 @@ interface Page {
 
 const pages = new Map<string, Promise<Page>>();
 
+/** How a player of game-ts is listed: name and mass. */
+const listed = (name: string, mass = /\d+/) => new RegExp(`^${name} ${mass.source}$`);
+
+test("game-ts: players see each other move, eat and leave", async () => {
+  const project = await Project.create(server, "game-ts");
+  const page = await serve(project);
+  pages.set("game-ts", Promise.resolve(page));
+  const other = await openBrowser();
+  const [ann, bob] = [await browser.context.newPage(), await other.context.newPage()];
+  const problems: string[] = [];
+  for (const [view, name] of [
+    [ann, "Ann"],
+    [bob, "Bob"],
+  ] as const) {
+    view.on("pageerror", (error) => problems.push(String(error)));
+    await view.goto(page.url);
+    await view.getByText("Connected", { exact: true }).waitFor();
+    await view.getByLabel("Name").fill(name);
+    await view.getByRole("button", { name: "Play" }).click();
+    await view.getByRole("button", { name: "Play" }).waitFor({ state: "hidden" });
+  }
+  for (const view of [ann, bob]) {
+    for (const name of ["Ann", "Bob"]) {
+      await view.getByRole("listitem").filter({ hasText: listed(name) }).waitFor();
+    }
+  }
+  // There is food everywhere: who goes around finds some.
+  const larger = bob.getByRole("listitem").filter({ hasText: listed("Ann", /(2[2-9]|[3-9]\d)/) });
+  const keys = ["ArrowRight", "ArrowDown", "ArrowLeft", "ArrowUp"];
+  for (let turn = 0; (await larger.count()) === 0; turn++) {
+    expect(turn, "Ann finds food").toBeLessThan(60);
+    const key = keys[turn % 4]!;
+    await ann.keyboard.down(key);
+    await ann.waitForTimeout(700 + 500 * turn);
+    await ann.keyboard.up(key);
+  }
+  await ann.screenshot({ path: join(screenshots, "game-ts.png") });
+  await bob.close();
+  await ann.getByRole("listitem").filter({ hasText: "Bob" }).waitFor({ state: "detached" });
+  // Without players nothing happens.
+  await ann.close();
+  await expect.poll(() => project.sql("SELECT * FROM tick")).not.toMatch(/Interval/);
+  expect(await project.sql("SELECT * FROM player")).not.toContain("Ann");
+  expect(problems).toEqual([]);
+  await other.close();
+});
+
 /** The page of a template, made once. */
 function pageOf(template: string): Promise<Page> {
   let page = pages.get(template);

@@ -12,6 +12,7 @@ use lightcone_node::auth::KeyPaths;
 use lightcone_node::config::{Config, PUBLISH_ALLOWED_VARIABLE, PUBLISH_OWNERS_VARIABLE};
 use lightcone_node::PublishEnvironment;
 use lightcone_server::{Server, ServerOptions};
+use lightcone_types::Timestamp;
 
 use super::logging;
 use super::ports::{self, Address};
@@ -47,6 +48,9 @@ pub struct Args {
     /// Keep the contents of databases in memory only
     #[arg(long)]
     in_memory: bool,
+    /// For tests of modules: the clock of each database begins at this time, in microseconds since 1970, and moves when its owner moves it
+    #[arg(long, value_name = "MICROSECONDS", hide = true)]
+    test_time_us: Option<i64>,
     /// Accepted for scripts of the reference server; memory is not pooled here
     #[arg(long = "page_pool_max_size", value_name = "SIZE", hide = true)]
     page_pool_max_size: Option<String>,
@@ -63,6 +67,9 @@ pub struct Args {
 
 pub fn run(args: Args) -> Result<()> {
     let listen_addr = choose_address(&args)?;
+    if args.test_time_us.is_some() && !(args.in_memory && listen_addr.ip().is_loopback()) {
+        return Err(coded!("LC0161", "--test-time-us is for tests of modules: it wants --in-memory, and a listen address that only this machine reaches"));
+    }
     let data_dir = std::path::absolute(&args.data_dir).or_cannot("find", &args.data_dir)?;
     lightcone_node::keep_new_files_private();
     lightcone_node::create_private_directory(&data_dir).map_err(starting)?;
@@ -95,6 +102,7 @@ pub fn run(args: Args) -> Result<()> {
     options.node.jwt_keys = keys.map(|(public, private)| KeyPaths { private, public });
     options.node.jwt_key_dir = args.jwt_key_dir;
     options.node.in_memory = args.in_memory;
+    options.node.test_time = args.test_time_us.map(Timestamp);
     let postgres_addr = |port| SocketAddr::new(listen_addr.ip(), port);
     options.postgres_addr = args.pg_port.map(postgres_addr);
     options.node.config = Some(config);

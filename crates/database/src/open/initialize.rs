@@ -34,7 +34,7 @@ pub(super) fn initialize(
 ) -> Result<(Program, Initialized), Error> {
     let task = init_task(options, program.hash);
     let kept = options.clone();
-    let environment = &*options.commons.environment;
+    let environment = options.environment();
     options.loads.run(environment, task, move || {
         let initialized =
             creating_transaction(&kept, (&program, &variables), &config, log.as_deref())?;
@@ -81,11 +81,7 @@ fn creating_transaction(
         run_init(options, program, init, instance.as_mut(), &mut datastore)?;
     }
     let mut output = CommitOutput::default();
-    seal(
-        &mut datastore,
-        &mut output,
-        options.commons.environment.now(),
-    )?;
+    seal(&mut datastore, &mut output, options.environment().now())?;
     datastore.finish(&mut output);
     Ok(Initialized {
         datastore,
@@ -117,7 +113,7 @@ fn run_init(
         name: &name,
         sender: options.owner,
         connection_id: ConnectionId(0),
-        timestamp: options.commons.environment.now(),
+        timestamp: options.environment().now(),
         args: &[],
     };
     match instance.call_reducer(OpenTransaction::of(datastore), &call) {

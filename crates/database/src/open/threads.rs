@@ -87,7 +87,12 @@ pub(super) fn start(opened: Opened) -> Result<DatabaseHandle, Error> {
     let (fanout, fanout_inbox) = channel();
     let (used_sender, used_batches) = sync_channel(SPARE_BATCHES);
     let fanout_stats = shared.status.fanout.clone();
-    let machine = Arc::new(Mutex::new(Fanout::new(shared.outbox.clone(), fanout_stats)));
+    let fanout_machine = Fanout::new(
+        shared.outbox.clone(),
+        fanout_stats,
+        shared.options.shared_environment(),
+    );
+    let machine = Arc::new(Mutex::new(fanout_machine));
     let fanout_thread = FanoutThread {
         fanout: machine.clone(),
         inbox: fanout_inbox,
@@ -160,7 +165,7 @@ impl FanoutThread {
                 let _ = self.used_batches.try_send(batch);
             }
             FanoutItem::Poisoned(error) => fanout.poisoned(&error),
-            FanoutItem::Shapes(waiter) => waiter.answer(fanout.shapes()),
+            FanoutItem::Shapes(waiter, upkeep) => waiter.answer(fanout.shapes(&upkeep)),
             FanoutItem::Stop { code, reason, done } => {
                 fanout.stop(code, &reason);
                 // A writer that has failed does not wait for it.

@@ -12,6 +12,7 @@ use crate::calls::{CallError, CallOutcome, HandlerAnswer, HandlerSender};
 use crate::module::{Function, Module};
 use crate::peer::{ClientId, ConnectionNumber};
 use crate::replies::Waiter;
+use crate::test_clock::CountedCall;
 use crate::trace::TraceContext;
 
 /// For whom a function of the module is called, and when.
@@ -47,6 +48,8 @@ pub(crate) struct Job {
     /// Of a handler's request. `origin` has no client then: as callers, all requests are one.
     pub handled: Option<(Bytes, HandlerSender)>,
     pub reply_to: ReplyTo,
+    /// Where a test sets the clock.
+    pub _counted: Option<CountedCall>,
 }
 
 /// Who waits for what comes of a call.

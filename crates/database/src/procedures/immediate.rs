@@ -51,9 +51,13 @@ impl ImmediateQueue {
         Some((name, args))
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.waiting.lock().calls.is_empty()
+    }
+
     /// The writer comes back to what still waits when it has looked at its inbox.
     pub fn go_on_later(&self) {
-        if !self.waiting.lock().calls.is_empty() {
+        if !self.is_empty() {
             self.tell();
         }
     }

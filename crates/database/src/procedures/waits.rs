@@ -14,12 +14,10 @@ use parking_lot::Mutex;
 use tokio::sync::{oneshot, OwnedSemaphorePermit, Semaphore};
 
 use super::Control;
-use crate::environment::Environment;
+use crate::environment::{Alarm, Environment, Work};
 use crate::metrics::Metrics;
 use crate::shared::Shared;
 
-/// The longest sleep at a stretch, so that a clock that was set, or a machine that was suspended, is noticed.
-const SLEEP_MAX: Duration = Duration::from_secs(60);
 /// A request has so long (spec 03 §13.2), or what it asks for up to the second.
 const REQUEST_TIME: Duration = Duration::from_secs(30);
 const REQUEST_TIME_MAX: Duration = Duration::from_secs(180);
@@ -133,16 +131,12 @@ impl Waits {
 
     /// Waits for a time of day.
     pub fn until(&self, time: Timestamp) -> Waiting {
-        let environment = self.shared.options.commons.environment.clone();
+        let environment = self.shared.options.shared_environment();
         self.wait(async move {
-            loop {
-                let left_us = time.0.saturating_sub(environment.now().0);
-                if left_us <= 0 {
-                    return None;
-                }
-                let left = Duration::from_micros(left_us as u64).min(SLEEP_MAX);
-                sleep(&*environment, left).await;
+            while environment.now() < time {
+                rings(|ring| environment.alarm_at(time, ring)).await;
             }
+            None
         })
     }
 
@@ -162,7 +156,7 @@ impl Waits {
         };
         let requests = self.shared.procedures.requests.clone();
         let share = self.shared.procedures.share.clone();
-        let environment = self.shared.options.commons.environment.clone();
+        let environment = self.shared.options.shared_environment();
         let account = self.shared.procedures.accounts.all.clone();
         let asked = environment.instant();
         let mut reported = Reported::begin(&self.shared.metrics, body.len());
@@ -257,8 +251,13 @@ fn not_durable(commits: u64, reason: &str) -> Arc<str> {
 }
 
 async fn sleep(environment: &dyn Environment, delay: Duration) {
+    rings(|ring| environment.alarm(delay, ring)).await;
+}
+
+/// Waits until an alarm rings.
+async fn rings(set: impl FnOnce(Work) -> Alarm) {
     let (rung, ring) = oneshot::channel::<()>();
-    let alarm = environment.alarm(delay, Box::new(move || drop(rung)));
+    let alarm = set(Box::new(move || drop(rung)));
     // It rings by being dropped.
     let _ = ring.await;
     drop(alarm);

@@ -26,6 +26,7 @@ use crate::procedures::{
     Returned, TABLES_CHANGED_TEXT,
 };
 use crate::replies::Waiter;
+use crate::test_clock::{CountedCall, TestClock};
 
 /// A call that begins on the writer leaves it at the second tick while it computes. (A thread that had no processor for a while sees
 /// one tick.) Its transactions have so long, and the last one is run to its end.
@@ -50,6 +51,7 @@ impl Writer {
             args: args.to_vec(),
             handled: None,
             reply_to,
+            _counted: self.count_call(),
         });
     }
 
@@ -70,12 +72,18 @@ impl Writer {
             args: request.head,
             handled: Some((request.body, request.sender)),
             reply_to: ReplyTo::Handler(waiter),
+            _counted: self.count_call(),
             module: self.module.clone(),
             function: Function {
                 kind: FunctionKind::HttpHandler,
                 id: handler as u32,
             },
         });
+    }
+
+    fn count_call(&self) -> Option<CountedCall> {
+        let clock = self.shared.options.test_clock.as_deref();
+        clock.map(TestClock::count_call)
     }
 
     /// Begins a call, on the writer or beside it.

@@ -75,7 +75,7 @@ impl Writer {
             datastore: &mut self.datastore,
             state: &mut self.state,
             next_offset: &mut self.next_offset,
-            environment: &*self.shared.options.commons.environment,
+            environment: self.shared.environment(),
             now: self.now,
             views_host: ViewHost {
                 shared: &self.shared,
@@ -152,13 +152,13 @@ impl RoundTransactions<'_> {
     fn push_to_joins_and_views(&mut self, tables: Range<usize>, work: &mut JoinWork) {
         let state = &mut *self.state;
         let (views, deltas) = (&mut state.views, &mut state.effects.output.deltas);
-        let ops = tables.clone();
+        let (ops, done) = (tables.clone(), state.upkeep.watch(self.environment));
         views
             .joins
-            .evaluate(self.datastore, deltas, ops, false, work);
+            .evaluate(self.datastore, deltas, ops, false, work, done);
         if !views.is_idle() {
             let (windows, limits) = (&mut views.windows, self.window_limits);
-            windows.evaluate(self.datastore, deltas, tables.clone(), limits);
+            windows.evaluate(self.datastore, deltas, tables.clone(), limits, |_| ());
             let changed = Changed {
                 deltas,
                 tables,
@@ -187,9 +187,10 @@ impl RoundTransactions<'_> {
         // Those of views come before those of joins.
         deltas.sort_from(start);
         let ops = start..start + changed_rows;
+        let done = state.upkeep.watch(self.environment);
         views
             .joins
-            .evaluate(self.datastore, deltas, ops, true, &mut work);
+            .evaluate(self.datastore, deltas, ops, true, &mut work, done);
         state.has_failed_joins |= work.has_failed_sets;
         if has_views {
             let (datastore, joins) = (&*self.datastore, &views.joins);
@@ -202,7 +203,9 @@ impl RoundTransactions<'_> {
             let (windows, limits) = (&mut state.windows, self.window_limits);
             windows.give_up_with(&work.failed);
             let changes = start..deltas.position();
-            state.has_failed_windows |= windows.evaluate(self.datastore, deltas, changes, limits);
+            let done = state.upkeep.watch(self.environment);
+            state.has_failed_windows |=
+                windows.evaluate(self.datastore, deltas, changes, limits, done);
             rows += windows.rows_looked_at();
         }
         if WorkBudget::counts(rows, changed_rows) {

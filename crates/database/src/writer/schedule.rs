@@ -17,8 +17,6 @@ pub(super) const CALLS_PER_ROUND_MAX: usize = 64;
 pub(super) const ROUND_MAX: Duration = Duration::from_millis(10);
 /// So long a database that stops waits for scheduled procedures that are under way; then they are ended.
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(5);
-/// The longest sleep, so that a clock that was set, or a machine that was suspended, is noticed.
-const SLEEP_MAX: Duration = Duration::from_secs(60);
 /// If the clock goes back by more, all intervals begin anew: they would stand still for as long.
 const CLOCK_STEP_BACK_US_MAX: i64 = 1_000_000;
 /// A procedure for which there is no place is tried again after this time.
@@ -127,12 +125,29 @@ impl Writer {
 
     /// When the next call is due, or the clock is to be looked at again.
     fn set_schedule_timer(&mut self) {
-        let now = self.now;
-        let due = self.state.schedules.queue.next_due().map(|due| {
-            let delay_us = due.saturating_since(now.time).0.max(0);
-            now.instant + Duration::from_micros(delay_us as u64).min(SLEEP_MAX)
-        });
+        let (now, environment) = (self.now, self.shared.environment());
+        let due = self.state.schedules.queue.next_due();
+        let due = due.map(|due| now.instant + environment.until(due, now.time));
         self.state.timers.set(Timer::Schedules, due);
+    }
+
+    /// At the end of a round: those who have set the clock hear when the next call is due, once all that were due have begun.
+    pub(super) fn answer_settling(&mut self) {
+        if self.state.settling.is_empty()
+            || !self.inputs.is_empty()
+            || !self.shared.immediate.is_empty()
+        {
+            return;
+        }
+        let runs = self.state.timers.due(Timer::Schedules).is_some();
+        let next = self.state.schedules.queue.next_due().filter(|_| runs);
+        if next.is_some_and(|due| due <= self.now.time) {
+            return;
+        }
+        for waiter in std::mem::take(&mut self.state.settling) {
+            self.answer(waiter, Ok(next));
+        }
+        self.end_round();
     }
 
     /// Calls the function of a row that is due.

@@ -7,7 +7,7 @@ use std::time::Instant;
 use lightcone_engine::Datastore;
 use lightcone_live::{FirstRows, LiveQuery, QueryLoad, Takers, Windows, WorkBudget};
 use lightcone_log::{Log, ProposeError};
-use lightcone_types::{ColId, Identity, TableId};
+use lightcone_types::{ColId, Identity, TableId, Timestamp};
 use rustc_hash::FxHashMap;
 use tokio::sync::oneshot;
 
@@ -16,13 +16,16 @@ use super::running_backfill::RunningBackfill;
 use super::schedules::Schedules;
 use super::timers::Timers;
 use crate::backfill::{Failure, Resumed};
+use crate::calls::CallError;
 use crate::effects::Effects;
 use crate::error::Error;
 use crate::frozen::FrozenTables;
 use crate::inbox::Stop;
+use crate::live_shapes::UpkeepTimes;
 use crate::outgoing::OutgoingQueue;
 use crate::peer::{ClientId, ConnectionNumber, Peer};
 use crate::procedures::Loans;
+use crate::replies::Waiter;
 use crate::request::CompiledSet;
 use crate::views::Views;
 
@@ -135,6 +138,7 @@ pub(crate) struct WriterState {
     pub(super) has_failed_windows: bool,
     /// What joins and windows may take over time.
     pub(super) live_work: WorkBudget,
+    pub(super) upkeep: UpkeepTimes,
     pub(super) first_rows: FirstRows,
     /// They have taken more.
     pub(super) has_too_much_live_work: bool,
@@ -156,6 +160,8 @@ pub(crate) struct WriterState {
     /// Rows are migrated one by one.
     pub(super) backfill: Option<Box<RunningBackfill>>,
     pub(super) schedules: Schedules,
+    /// Who has set the clock: requests of one test.
+    pub(super) settling: Vec<Waiter<Result<Option<Timestamp>, CallError>>>,
     pub(super) outboxes: Outboxes,
     pub(super) views: Views,
     pub(super) timers: Timers,

@@ -77,6 +77,7 @@ pub fn options(directory: &std::path::Path) -> DatabaseOptions {
         storage: lightcone_database::disk(),
         loads: Arc::default(),
         disk: Arc::default(),
+        test_clock: None,
     }
 }
 

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use axum::extract::State;
+use axum::http::StatusCode;
 use lightcone_control::DatabaseRecord;
 use lightcone_node::metrics::{one_as_json, Looks, TooManyLooks};
 use lightcone_schema::RawVersion;
-use lightcone_types::Timestamp;
-use serde_json::json;
+use lightcone_types::{TimeDuration, Timestamp};
+use serde_json::{json, Value};
 
+use super::call::refused;
 use super::path::{DatabasePath, Permitted};
 use super::query::{wrong, Query};
 use super::{delivery, update};
@@ -90,6 +92,7 @@ pub(super) async fn queries(Permitted { state, record, .. }: Permitted) -> Reply
             "subscribers": shape.subscribers,
             "changes": shape.changes,
             "changed_rows": shape.changed_rows,
+            "change_ns": shape.change_ns(),
         })
     });
     let shapes = json!({ "queries": listed.collect::<Vec<_>>(), "is_whole": shapes.is_whole });
@@ -123,9 +126,26 @@ pub(super) async fn definition(
     Ok(delivery::shared(reply::json(text?)))
 }
 
+fn as_json(time: Timestamp) -> Value {
+    json!({ "__timestamp_micros_since_unix_epoch__": time.micros() })
+}
+
+/// POST `/v1/database/:n/advance` (06 §5.17a): moves the clock of a test. Of ours.
+pub(super) async fn advance(Permitted { state, record, .. }: Permitted, query: Query) -> Reply {
+    let by_us = query.number("us")?;
+    let by_us = by_us.ok_or_else(|| wrong("missing field `us`".into()))?;
+    let running = state.node.databases.get(&record).await?;
+    match running.handle.advance(TimeDuration(by_us)).await {
+        Ok(Some(time)) => Ok(reply::json_value(&as_json(time))),
+        Ok(None) => Err(Failure::text(
+            StatusCode::NOT_FOUND,
+            "the clock of this server is not a test's to move [LC0160]",
+        )),
+        Err(error) => Ok(refused(error)),
+    }
+}
+
 /// GET `/v1/database/:n/unstable/timestamp` (06 §5.17).
 pub(super) async fn timestamp(_: Permitted) -> Reply {
-    let micros = Timestamp::now().micros();
-    let value = json!({ "__timestamp_micros_since_unix_epoch__": micros });
-    Ok(reply::json_value(&value))
+    Ok(reply::json_value(&as_json(Timestamp::now())))
 }

@@ -24,6 +24,7 @@ mod outcome_tests;
 mod owner;
 mod path;
 mod pre_publish;
+mod programs;
 mod publish;
 mod publish_request;
 mod query;

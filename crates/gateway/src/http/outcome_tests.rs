@@ -69,6 +69,7 @@ impl TestServer {
                 commons: limits::commons(&node.process, &node.config, None),
                 loads: Arc::default(),
                 disk: Arc::default(),
+                test_time: None,
                 series_max: 1,
             },
         );

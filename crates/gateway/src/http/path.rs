@@ -6,7 +6,7 @@ use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
 use lightcone_control::{DatabaseRecord, NameOrIdentity};
 use lightcone_node::auth::Caller;
-use lightcone_types::Identity;
+use lightcone_types::{Hash, Identity};
 
 use super::route::Route;
 use crate::gateway::Gateway;
@@ -24,6 +24,9 @@ pub(super) struct Permitted {
 
 /// The `{identity}` segment: 64 bare hexadecimal digits.
 pub(crate) struct IdentityPath(pub Identity);
+
+/// The `{hash}` segment: 64 bare hexadecimal digits.
+pub(crate) struct HashPath(pub Hash);
 
 /// The `{function}` segment.
 pub(crate) struct FunctionPath(pub String);
@@ -93,6 +96,15 @@ impl<S: Sync> FromRequestParts<S> for IdentityPath {
         let text = required(parts, "identity").await?;
         let identity = Identity::from_hex(&text);
         identity.map(IdentityPath).map_err(wrong)
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for HashPath {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
+        let text = required(parts, "hash").await?;
+        Hash::from_hex(&text).map(HashPath).map_err(wrong)
     }
 }
 

@@ -11,8 +11,8 @@ use super::access::{self, Class};
 use super::route::{BodyMax, Route, Token};
 use super::{
     body, call, changes, collaborators, cors, credentials, dashboard, database, environment,
-    handlers, identity, logs, mcp, messages, migration, names, owner, pre_publish, publish, reset,
-    sql, status, traced,
+    handlers, identity, logs, mcp, messages, migration, names, owner, pre_publish, programs,
+    publish, reset, sql, status, traced,
 };
 use crate::gateway::Gateway;
 use crate::ws;
@@ -46,6 +46,8 @@ pub const ROUTES: &[Route] = routes! {
     Client     GET    "/v1/database/{database}"                          Minted   Use                 Nothing => database::info;
     Management DELETE "/v1/database/{database}"                          Minted   Delete              Nothing => owner::delete;
     Management POST   "/v1/database/{database}/pre_publish"              Minted   Update              Program => pre_publish::pre_publish;
+    Management GET    "/v1/database/{database}/programs"                 Minted   Update              Nothing => programs::list;
+    Management GET    "/v1/database/{database}/programs/{hash}"          Minted   Update              Nothing => programs::one;
     Management GET    "/v1/database/{database}/migration"                Minted   Update              Nothing => migration::status;
     Management DELETE "/v1/database/{database}/migration"                Minted   Update              Nothing => migration::cancel;
     Management GET    "/v1/database/{database}/environment"              Minted   Update              Nothing => environment::show;
@@ -69,6 +71,7 @@ pub const ROUTES: &[Route] = routes! {
     Client     POST   "/v1/database/{database}/sql"                      Minted   Use                 Text    => sql::sql;
     Client     GET    "/v1/database/{database}/subscribe"                Minted   Use                 Nothing => ws::subscribe;
     Client     GET    "/v1/database/{database}/unstable/timestamp"       Minted   Use                 Nothing => database::timestamp;
+    Management POST   "/v1/database/{database}/advance"                  Minted   Update              Nothing => database::advance;
     Management GET    "/v1/database/{database}/collaborators"            Minted   ListCollaborators   Nothing => collaborators::list;
     Management PUT    "/v1/database/{database}/collaborators/{identity}" Minted   ChangeCollaborators List    => collaborators::put;
     Management DELETE "/v1/database/{database}/collaborators/{identity}" Minted   ChangeCollaborators Nothing => collaborators::delete;
@@ -166,6 +169,6 @@ mod tests {
                 "GET /v1/health",
             ]
         );
-        assert_eq!(ROUTES.len(), of_clients.len() + 38, "routes of management");
+        assert_eq!(ROUTES.len(), of_clients.len() + 41, "routes of management");
     }
 }

@@ -64,6 +64,7 @@ pub(super) async fn update_database(
     if running.handle.program_hash() == new_hash {
         return change_environment(lock, &running, update.environment, new_hash).await;
     }
+    let earlier = (running.handle.program(), running.handle.host_kind());
     let begun = begin_to_replace(&record, &running, &update, prepared).await?;
     let (_lock, answer) = match begun {
         Replaced::Now(answer) => (lock, answer),
@@ -79,6 +80,7 @@ pub(super) async fn update_database(
             (lock, Ok(()))
         }
     };
+    state.node.databases.keep_earlier(&record, earlier).await;
     note_program(state, record, update).await?;
     answer
 }

@@ -238,7 +238,8 @@ impl Joins {
 
     /// Appends the changes of joins to those of the tables, which are `ops`, of a transaction that is sealed: first of shapes that
     /// read no views, then of others. If a changed row has too many partners in all joins, on average, or all of them are too many,
-    /// those with most have failed. What is a fair share of it is always granted.
+    /// those with most have failed. What is a fair share of it is always granted. `done` hears of each shape
+    /// when it has followed.
     pub fn evaluate(
         &mut self,
         tables: &dyn CurrentTables,
@@ -246,6 +247,7 @@ impl Joins {
         ops: Range<usize>,
         over_views: bool,
         work: &mut JoinWork,
+        mut done: impl FnMut(TableId),
     ) {
         self.find_concerned(deltas.ops(ops.clone()), over_views);
         if self.concerned.is_empty() {
@@ -282,6 +284,7 @@ impl Joins {
             let found = self
                 .delta
                 .find(&live.shape, tables, changed, keys, &mut unused);
+            done(*id);
             let spent = granted.minus(unused);
             left_in_all = left_in_all.minus(spent);
             if live.sets > 0 {

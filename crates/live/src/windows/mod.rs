@@ -287,13 +287,15 @@ impl Windows {
     }
 
     /// Appends the changes of windows to those of tables and joins, which are `ops`, of a transaction that was just committed. Gives
-    /// whether some windows have failed: they took too much to be filled again, or all together have too many bytes.
+    /// whether some windows have failed: they took too much to be filled again, or all together have too many bytes. `done` hears of
+    /// each shape when it is up to date.
     pub fn evaluate(
         &mut self,
         tables: &dyn CurrentTables,
         deltas: &mut DeltaBatch,
         ops: Range<usize>,
         limits: WindowLimits,
+        mut done: impl FnMut(TableId),
     ) -> bool {
         self.rows_looked_at = 0;
         self.find_concerned(deltas, ops.clone());
@@ -326,6 +328,7 @@ impl Windows {
             if let Some(windows) = self.shapes.get_mut(&concerned[0].shape) {
                 windows.finish(deltas, &mut self.scratch);
             }
+            done(concerned[0].shape);
         }
         self.concerned = all_concerned;
         some_failed |= !greedy.is_empty();

@@ -1,6 +1,7 @@
 //! The databases that are running in this process: opened at their first use, each in its replica directory.
 
 mod due;
+mod earlier;
 pub mod limits;
 mod name_locks;
 mod notes;
@@ -8,7 +9,7 @@ pub(crate) mod orphans;
 mod running;
 
 use std::collections::{HashMap, HashSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,7 +21,7 @@ use lightcone_database::{
     ShutdownReason,
 };
 use lightcone_storage::DiskReserve;
-use lightcone_types::Identity;
+use lightcone_types::{Identity, Timestamp};
 use parking_lot::RwLock;
 
 use crate::data_dir::DataDir;
@@ -28,6 +29,7 @@ use crate::metrics::{Left, Looks};
 use name_locks::NameLocks;
 use running::{end, SHUTDOWN_TIMEOUT};
 
+pub use earlier::EarlierProgram;
 pub use name_locks::NameLock;
 pub(crate) use running::Activity;
 pub use running::{Running, Started};
@@ -79,6 +81,8 @@ pub struct ServerWide {
     pub commons: Arc<Commons>,
     pub loads: Arc<Loads>,
     pub disk: Arc<DiskReserve>,
+    /// When the clock of each database begins, which tests move.
+    pub test_time: Option<Timestamp>,
     /// Most databases that have series of their own in the metrics.
     pub series_max: usize,
 }
@@ -306,6 +310,26 @@ impl Databases {
         }
     }
 
+    fn earlier_directory(&self, record: &DatabaseRecord) -> PathBuf {
+        self.data_dir
+            .replica(record.replica_id)
+            .join(earlier::DIRECTORY)
+    }
+
+    /// Keeps the program that another one has replaced. That an update was made does not depend on it.
+    pub async fn keep_earlier(&self, record: &DatabaseRecord, program: (ProgramBytes, HostKind)) {
+        let (directory, disk) = (self.earlier_directory(record), self.shared.disk.clone());
+        let kept = blocking(move || earlier::keep(&directory, &disk, program));
+        if let Err(reason) = kept.await {
+            tracing::warn!(database = %record.identity, reason, "an earlier program cannot be kept");
+        }
+    }
+
+    /// The programs before the one that runs, the last one first. Blocks.
+    pub fn earlier_programs(&self, record: &DatabaseRecord) -> Vec<EarlierProgram> {
+        earlier::programs_in(&self.earlier_directory(record))
+    }
+
     /// The end of the newest module log on disk, for a database that does not run. Blocks.
     pub fn stored_log(&self, record: &DatabaseRecord, num_lines: Option<u32>) -> Option<Vec<u8>> {
         let directory = self.data_dir.replica(record.replica_id);
@@ -431,14 +455,16 @@ impl Databases {
     }
 
     fn options(&self, record: &DatabaseRecord) -> DatabaseOptions {
+        let commons = &self.shared.commons;
         DatabaseOptions {
+            test_clock: self.shared.test_time.map(|now| commons.test_clock(now)),
             directory: self.data_dir.replica(record.replica_id),
             identity: record.identity,
             owner: record.owner,
             in_memory: self.in_memory,
             limits: self.limits.clone(),
             engines: self.engines.clone(),
-            commons: self.shared.commons.clone(),
+            commons: commons.clone(),
             storage: lightcone_database::disk(),
             loads: self.shared.loads.clone(),
             disk: self.shared.disk.clone(),

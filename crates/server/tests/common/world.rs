@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use lightcone_node::permissions::Standing;
+use lightcone_types::Hash;
 use reqwest::RequestBuilder;
 
 use super::{answer, config, TestServer, User};
@@ -103,7 +104,9 @@ impl World {
             .replace("{database}", name)
             .replace("{function}", "add")
             .replace("{identity}", &stranger)
+            .replace("{hash}", &Hash::keccak256(MODULE.as_bytes()).to_hex())
             .replace("{*path}", "ab/c")
+            .replace("/advance", "/advance?us=1")
             .replace("/schema", "/schema?version=9")
             .replace("/changes", "/changes?follow=false");
         let method = if method == "*" { "GET" } else { method };

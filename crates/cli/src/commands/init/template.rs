@@ -47,7 +47,7 @@ const PORT_8000: &str = "http://localhost:8000";
 
 /// In the order of the list.
 #[rustfmt::skip]
-static KNOWN: [Template; 21] = [
+static KNOWN: [Template; 22] = [
     template("basic-ts", "TypeScript module, client that runs in Node", &["ts", "node"], "src/main.ts", TERMINAL),
     template("basic-rs", "Rust module, Rust client", &[], "src/main.rs", TERMINAL),
     template("basic-cpp", "C++ module, no client", &[], CPP, MODULE),
@@ -55,6 +55,7 @@ static KNOWN: [Template; 21] = [
     template("basic-csharp-net10", "C# module (.NET 10, experimental), no client", &[], CSHARP, MODULE),
     template("browser-ts", "TypeScript module, page without a framework (Vite)", &["ts", "page", "style", "html", "plain"], "src/people.ts", VITE),
     template("chat-react-ts", "TypeScript module, chat with presence (React, Vite)", &["ts", "page", "vite-tsx"], "src/Chat.tsx", VITE),
+    template("game-ts", "TypeScript module, small game for many players on a canvas (Vite)", &["ts", "page"], "spacetimedb/src/index.ts", VITE),
     template("react-ts", "TypeScript module, page with React (Vite)", &["ts", "page", "style", "vite-tsx", "react"], "src/People.tsx", VITE),
     template("vue-ts", "TypeScript module, page with Vue (Vite)", &["ts", "page", "style", "vite-ts", "vue"], "src/People.vue", VITE),
     template("svelte-ts", "TypeScript module, page with Svelte (Vite)", &["ts", "page", "style", "vite-ts"], "src/People.svelte", VITE),

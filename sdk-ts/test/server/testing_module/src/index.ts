@@ -22,8 +22,17 @@ const timer = table(
   { name: "timer" },
   { scheduledId: t.u64().primaryKey().autoInc(), scheduledAt: t.scheduleAt() },
 );
+const pulse = table(
+  { name: "pulse" },
+  { scheduledId: t.u64().primaryKey().autoInc(), scheduledAt: t.scheduleAt() },
+);
+const chore = table(
+  { name: "chore" },
+  { scheduledId: t.u64().primaryKey().autoInc(), scheduledAt: t.scheduleAt() },
+);
+const beat = table({ name: "beat", public: true }, { at: t.timestamp(), what: t.string() });
 
-const spacetimedb = schema({ thing, secret, timer });
+const spacetimedb = schema({ thing, secret, timer, pulse, chore, beat });
 export default spacetimedb;
 
 export const init = spacetimedb.init((ctx) => {
@@ -58,4 +67,23 @@ export const fire = spacetimedb.reducer({ onSchedule: timer }, { due: timer.rowT
 export const plan = spacetimedb.reducer({ afterMs: t.u32() }, (ctx, { afterMs }) => {
   const at = ctx.timestamp.microsSinceUnixEpoch + BigInt(afterMs) * 1000n;
   ctx.db.timer.insert({ scheduledId: 0n, scheduledAt: ScheduleAt.time(at) });
+});
+
+export const onPulse = spacetimedb.reducer({ onSchedule: pulse }, { due: pulse.rowType }, (ctx) => {
+  ctx.db.beat.insert({ at: ctx.timestamp, what: "pulse" });
+});
+export const onChore = spacetimedb.procedure(
+  { onSchedule: chore },
+  { due: chore.rowType },
+  t.unit(),
+  (ctx) => {
+    ctx.withTx((tx) => tx.db.beat.insert({ at: ctx.timestamp, what: "chore" }));
+    return {};
+  },
+);
+/** A pulse every so often, and a chore so long from now. */
+export const live = spacetimedb.reducer({ everyMs: t.u32(), choreInMs: t.u32() }, (ctx, args) => {
+  ctx.db.pulse.insert({ scheduledId: 0n, scheduledAt: ScheduleAt.interval(BigInt(args.everyMs) * 1000n) });
+  const at = ctx.timestamp.microsSinceUnixEpoch + BigInt(args.choreInMs) * 1000n;
+  ctx.db.chore.insert({ scheduledId: 0n, scheduledAt: ScheduleAt.time(at) });
 });
