@@ -79,7 +79,7 @@ impl<'m> History<'m> {
             .snapshots
             .iter()
             .map(|entry| LogOffset::new(entry.offset));
-        let whole = (from == Place::default()).then_some(LogOffset::FIRST);
+        let whole = (from == Place::default()).then_some(LogOffset::FIRST + 1);
         let offsets = offsets.filter(|offset| *offset >= from.offset);
         offsets.chain(whole).min()
     }
@@ -100,7 +100,8 @@ impl<'m> History<'m> {
         };
         let is_needed =
             |entry: &&&LogEntry| entry.end.offset > start && entry.from.offset < end && start < end;
-        (end <= self.newest.end.offset).then(|| Plan {
+        // Before its first transaction a database is nothing that could be opened.
+        (end > LogOffset::FIRST && end <= self.newest.end.offset).then(|| Plan {
             snapshot,
             log: self.log.iter().filter(is_needed).copied().collect(),
             end,

@@ -4,7 +4,7 @@ use lightcone_log::{Epoch, LogHash, LogOffset, PAYLOAD_BYTES_MAX};
 use lightcone_snapshot::ObjectHash;
 use serde::{Deserialize, Serialize};
 
-use crate::place::Place;
+use crate::place::{is_possible, Place};
 
 /// Kind and length of an item.
 const HEAD_BYTES: usize = 5;
@@ -12,12 +12,6 @@ const FRAME_HEAD_BYTES: usize = 36;
 const PACK_ENTRY_BYTES: usize = 40;
 /// The longest item: a frame of a log.
 pub const ITEM_BYTES_MAX: usize = PAYLOAD_BYTES_MAX + FRAME_HEAD_BYTES;
-/// No database has so many transactions.
-const OFFSET_MAX: LogOffset = LogOffset::new(1 << 62);
-
-pub(crate) fn is_possible(offset: LogOffset) -> bool {
-    offset < OFFSET_MAX
-}
 
 /// One part of a backup.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,6 +63,35 @@ impl Frame {
     /// Behind its last transaction.
     pub fn end(&self) -> LogOffset {
         self.first_offset + u64::from(self.count)
+    }
+}
+
+impl Place {
+    /// The place behind a frame.
+    ///
+    /// # Errors
+    /// It does not follow, or has changed; the text says what was found.
+    pub fn behind(self, frame: &Frame) -> Result<Place, String> {
+        if frame.first_offset != self.offset {
+            return Err(format!(
+                "there is a frame of transaction {} where that of transaction {} belongs",
+                frame.first_offset, self.offset
+            ));
+        }
+        let payload = [frame.payload.as_slice()];
+        let hash = self
+            .hash
+            .after(frame.epoch, frame.first_offset, frame.count, &payload);
+        if hash != frame.hash {
+            return Err(format!(
+                "the frame of transaction {} does not follow the one before it, or has changed",
+                frame.first_offset
+            ));
+        }
+        Ok(Place {
+            offset: frame.end(),
+            hash,
+        })
     }
 }
 

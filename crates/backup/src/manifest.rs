@@ -5,8 +5,7 @@ use lightcone_snapshot::ObjectHash;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
-use crate::item::is_possible;
-use crate::place::Place;
+use crate::place::{is_possible, Place};
 
 /// The version that this code writes, and the only one that it reads.
 pub const FORMAT: u32 = 1;

@@ -7,8 +7,6 @@ use lightcone_log::{LogHash, LogOffset};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::item::{is_possible, Frame};
-
 /// A place between two frames of a log: two databases with the same one have the same transactions before it. Its text is the offset of
 /// the next transaction and 32 hexadecimal digits, with a `-` between them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -18,33 +16,11 @@ pub struct Place {
     pub hash: LogHash,
 }
 
-impl Place {
-    /// The place behind a frame.
-    ///
-    /// # Errors
-    /// It does not follow, or has changed; the text says what was found.
-    pub fn behind(self, frame: &Frame) -> Result<Place, String> {
-        if frame.first_offset != self.offset {
-            return Err(format!(
-                "there is a frame of transaction {} where that of transaction {} belongs",
-                frame.first_offset, self.offset
-            ));
-        }
-        let payload = [frame.payload.as_slice()];
-        let hash = self
-            .hash
-            .after(frame.epoch, frame.first_offset, frame.count, &payload);
-        if hash != frame.hash {
-            return Err(format!(
-                "the frame of transaction {} does not follow the one before it, or has changed",
-                frame.first_offset
-            ));
-        }
-        Ok(Place {
-            offset: frame.end(),
-            hash,
-        })
-    }
+/// No database has so many transactions.
+const OFFSET_MAX: LogOffset = LogOffset::new(1 << 62);
+
+pub(crate) fn is_possible(offset: LogOffset) -> bool {
+    offset < OFFSET_MAX
 }
 
 impl fmt::Display for Place {

@@ -242,7 +242,7 @@ pub(crate) fn snapshot_bytes(snapshot: &Snapshot) -> Result<u64, RecoveryError> 
         detail,
     })?;
     let pages = tables.iter().flat_map(|(_, pages)| pages);
-    let bytes = pages.map(|hash| snapshot.bytes_of(hash).map(u64::from));
+    let mut bytes = pages.map(|hash| snapshot.bytes_of(hash).map(u64::from));
     Ok(bytes.try_fold(0, |sum, bytes| bytes.map(|bytes| sum + bytes))?)
 }
 

@@ -7,7 +7,7 @@ use common::{answer, config, header, json, TestServer, User};
 const PAGE: &str = "https://evil.example";
 
 /// What changes or tells about databases and the server.
-const MANAGEMENT: [(&str, &str); 36] = [
+const MANAGEMENT: [(&str, &str); 38] = [
     ("POST", "/v1/database"),
     ("PUT", "/v1/database/d"),
     ("DELETE", "/v1/database/d"),
@@ -25,6 +25,8 @@ const MANAGEMENT: [(&str, &str); 36] = [
     ("PUT", "/v1/database/d/names"),
     ("GET", "/v1/database/d/logs"),
     ("GET", "/v1/database/d/changes?follow=false"),
+    ("POST", "/v1/database/d/backup"),
+    ("POST", "/v1/database/d/restore"),
     ("HEAD", "/v1/database/d/logs"),
     ("GET", "/v1/database/d/collaborators"),
     ("PUT", "/v1/database/d/collaborators/IDENTITY"),

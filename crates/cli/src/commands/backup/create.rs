@@ -10,7 +10,7 @@ use lightcone_backup::{
 };
 use lightcone_types::{Identity, Timestamp};
 
-use super::place::Store;
+use super::place::{PlaceOption, Store};
 use crate::commands::{Common, Context};
 use crate::error::Result;
 use crate::http::{success_text, Client};
@@ -29,7 +29,7 @@ pub struct Args {
     /// The name or identity of the database
     database: Option<String>,
     #[command(flatten)]
-    place: super::Place,
+    place: PlaceOption,
     #[command(flatten)]
     common: Common,
 }

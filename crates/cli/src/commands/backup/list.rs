@@ -4,6 +4,7 @@ use lightcone_backup::{History, Manifest};
 use lightcone_types::Timestamp;
 use serde_json::json;
 
+use super::place::PlaceOption;
 use crate::error::Result;
 use crate::output::{print_json, result, result_text, FormatOption};
 use crate::table;
@@ -11,7 +12,7 @@ use crate::table;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
-    place: super::Place,
+    place: PlaceOption,
     #[command(flatten)]
     output: FormatOption,
 }

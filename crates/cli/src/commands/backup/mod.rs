@@ -1,4 +1,4 @@
-//! `spacetime backup`: backups of a database, and new databases out of them (07 §5.23). The layout of a backup and what may interrupt it:
+//! `spacetime backup`: backups of a database, and new databases out of them (07 §5.19). The layout of a backup and what may interrupt it:
 //! `docs/design/backup.md`.
 
 mod create;
@@ -11,7 +11,6 @@ use clap::Subcommand;
 
 use super::Context;
 use crate::error::Result;
-use place::BackupPlace;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -38,12 +37,4 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
         Command::Verify(args) => verify::run(args).await,
         Command::Restore(args) => restore::run(context, args).await,
     }
-}
-
-/// `--place`, which all of them have.
-#[derive(Debug, clap::Args)]
-pub struct Place {
-    /// Where the backups lie: a directory, or s3://bucket/prefix
-    #[arg(long, value_name = "PLACE")]
-    place: BackupPlace,
 }

@@ -27,6 +27,14 @@ pub enum BackupPlace {
     },
 }
 
+/// `--place`, which all of them have.
+#[derive(Debug, clap::Args)]
+pub struct PlaceOption {
+    /// Where the backups lie: a directory, or s3://bucket/prefix
+    #[arg(long, value_name = "PLACE")]
+    pub place: BackupPlace,
+}
+
 impl FromStr for BackupPlace {
     type Err = String;
 
@@ -105,7 +113,7 @@ impl Store {
         }
     }
 
-    /// Writes a file, durably on return, and for nobody else to read.
+    /// Writes a file, durably on return, and for its owner alone to read.
     pub async fn put(&self, name: &str, bytes: Vec<u8>) -> Result<()> {
         let shown = self.shown(name);
         match self {

@@ -10,7 +10,7 @@ use lightcone_log::LogOffset;
 use lightcone_types::Timestamp;
 use tokio::sync::mpsc;
 
-use super::place::Store;
+use super::place::{PlaceOption, Store};
 use crate::commands::{Auth, Context};
 use crate::error::{Error, Result};
 use crate::http::{encode, parse_json, success_text};
@@ -26,7 +26,7 @@ pub struct Args {
     /// The name of the new database
     name: String,
     #[command(flatten)]
-    place: super::Place,
+    place: PlaceOption,
     /// The state before the transaction with this number, or at this moment, like 2026-11-22T10:00:00Z; else that of the newest backup
     #[arg(long, value_name = "OFFSET|TIME")]
     to: Option<To>,
@@ -139,10 +139,9 @@ async fn at_moment(store: &Store, history: &History<'_>, moment: i64) -> Result<
     };
     let frames = frames_of(store, entry).await?;
     let found = moment_in(&frames, moment);
-    // If the history begins later, what was before its first transaction is not known, but in the beginning of the database.
-    let is_first = found == Some(entry.from.offset) && entry.from != Place::default();
-    let begins_here = history.log.first().is_some_and(|first| first == &entry);
-    Ok(found.filter(|_| !(is_first && begins_here)))
+    // What was before the first transaction of a history is not known.
+    let is_first = history.log.first() == Some(&entry);
+    Ok(found.filter(|offset| !is_first || *offset != entry.from.offset))
 }
 
 /// The frames of a file, verified.

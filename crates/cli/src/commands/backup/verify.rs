@@ -7,14 +7,14 @@ use lightcone_backup::{
     ObjectHash, Pack, SnapshotEntry,
 };
 
-use super::place::Store;
+use super::place::{PlaceOption, Store};
 use crate::error::{Error, Result};
 use crate::output::result;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
-    place: super::Place,
+    place: PlaceOption,
 }
 
 pub async fn run(args: Args) -> Result<()> {
