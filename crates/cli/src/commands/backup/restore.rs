@@ -83,7 +83,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
             out: Vec::new(),
         };
         let sent = sending.send(&plan, &origin).await;
-        if sent.is_err() {
+        if let Err(Stopped::Failed(_)) = &sent {
             // So that the server takes what it has for nothing whole.
             let failed = std::io::Error::other("the backup cannot be read");
             let _ = sending.parts.send(Err(failed)).await;
@@ -91,7 +91,9 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
         sent
     };
     let (sent, response) = tokio::join!(sending, client.send(request));
-    sent?;
+    if let Err(Stopped::Failed(error)) = sent {
+        return Err(error);
+    }
     let answer = parse_json(&success_text(response?).await?)?;
     let identity = answer["Success"]["database_identity"].as_str();
     result!(
@@ -184,6 +186,19 @@ pub(super) fn object_in<'p>(pack: &'p [u8], entry: &PackEntry) -> Result<&'p [u8
     }
 }
 
+/// Why nothing more is sent.
+enum Stopped {
+    Failed(Error),
+    /// The server has answered, and its answer says why.
+    Answered,
+}
+
+impl From<Error> for Stopped {
+    fn from(error: Error) -> Stopped {
+        Stopped::Failed(error)
+    }
+}
+
 struct Sending<'s> {
     store: &'s Store,
     parts: mpsc::Sender<Result<Bytes, std::io::Error>>,
@@ -191,7 +206,7 @@ struct Sending<'s> {
 }
 
 impl Sending<'_> {
-    async fn send(&mut self, plan: &Plan<'_>, database: &str) -> Result<()> {
+    async fn send(&mut self, plan: &Plan<'_>, database: &str) -> Result<(), Stopped> {
         let start = plan.snapshot.map_or(0, |snapshot| snapshot.offset);
         let start = LogOffset::new(start);
         // Frames before the snapshot are left out, so the first file says where they begin.
@@ -240,7 +255,7 @@ impl Sending<'_> {
         self.flush().await
     }
 
-    async fn snapshot(&mut self, plan: &Plan<'_>) -> Result<()> {
+    async fn snapshot(&mut self, plan: &Plan<'_>) -> Result<(), Stopped> {
         let Some(entry) = plan.snapshot else {
             return Ok(());
         };
@@ -260,7 +275,7 @@ impl Sending<'_> {
         Ok(())
     }
 
-    async fn item(&mut self, item: Item) -> Result<()> {
+    async fn item(&mut self, item: Item) -> Result<(), Stopped> {
         item.encode(&mut self.out);
         match self.out.len() >= PART_BYTES {
             true => self.flush().await,
@@ -268,11 +283,10 @@ impl Sending<'_> {
         }
     }
 
-    async fn flush(&mut self) -> Result<()> {
+    async fn flush(&mut self) -> Result<(), Stopped> {
         let part = Bytes::from(std::mem::take(&mut self.out));
-        // A server that has answered takes no more; its answer says why.
-        let _ = self.parts.send(Ok(part)).await;
-        Ok(())
+        let sent = self.parts.send(Ok(part)).await;
+        sent.map_err(|_| Stopped::Answered)
     }
 }
 
