@@ -4,7 +4,7 @@ use bytes::Bytes;
 use futures_util::stream;
 use lightcone_backup::{
     log_name, moment_in, objects_of, pack_name, snapshot_name, Decoder, Frame, Head, History, Item,
-    LogEntry, Manifest, ObjectHash, PackEntry, Place, Plan, FORMAT,
+    LogEntry, ObjectHash, PackEntry, Place, Plan, FORMAT,
 };
 use lightcone_log::LogOffset;
 use lightcone_types::Timestamp;
