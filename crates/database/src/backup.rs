@@ -87,7 +87,8 @@ impl Backup {
         if options.in_memory {
             return Err(ChangesError::InMemory);
         }
-        let (end, time) = (feed.durable_offset(), options.commons.environment.now());
+        // In this order: what was acknowledged by then is in it.
+        let (time, end) = (options.commons.environment.now(), feed.durable_offset());
         let mut snapshots =
             SnapshotStore::beside(options.storage.clone(), &options.snapshots_directory())?;
         let mut snapshot = snapshots.latest_until(end)?;
