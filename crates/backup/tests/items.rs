@@ -161,22 +161,22 @@ proptest! {
     }
 
     #[test]
-    fn damaged_items_are_items_or_refused(item in item(), at in any::<prop::sample::Index>(), bit in 0..8) {
+    fn damaged_items_are_items_or_refused(item in item(), at in any::<prop::sample::Index>(), bit in 0..8_u32) {
         let mut bytes = item.to_vec();
         let at = at.index(bytes.len());
-        bytes[at] ^= 1 << bit;
+        bytes[at] ^= 1_u8 << bit;
         fuzz_backup_items(&bytes);
     }
 
     #[test]
-    fn every_changed_byte_of_a_manifest_is_found(at in any::<prop::sample::Index>(), bit in 0..8) {
+    fn every_changed_byte_of_a_manifest_is_found(at in any::<prop::sample::Index>(), bit in 0..8_u32) {
         let frames = [frame_behind(Place::default(), &[5, 6])];
         let manifest = manifest(7, Place::default(), &frames, Some(1));
         let mut bytes = manifest.encode();
         let whole = Manifest::decode("m", &bytes).expect("a manifest");
         prop_assert_eq!((&whole.end, &whole.log), (&manifest.end, &manifest.log));
         let at = at.index(bytes.len());
-        bytes[at] ^= 1 << bit;
+        bytes[at] ^= 1_u8 << bit;
         // Spaces between the parts mean nothing.
         if let Ok(read) = Manifest::decode("m", &bytes) {
             prop_assert_eq!(read, whole);
