@@ -4,8 +4,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use lightcone_backup::{
+    FileEntry, Item, LogEntry, Manifest, ObjectHash, Pack, PackEntry, Place, SnapshotEntry,
+    SnapshotHead,
+};
 use lightcone_engine::{CommitOutput, Datastore, MigrationWork};
-use lightcone_log::{Frame, LocalLog, Log, LogOffset, LogOptions};
+use lightcone_log::{Epoch, Frame, LocalLog, Log, LogOffset, LogOptions};
 use lightcone_schema::{ModuleDef, Step};
 use lightcone_snapshot::SnapshotStore;
 use lightcone_storage::sim::SimStorage;
@@ -69,12 +73,76 @@ fn records() -> (Datastore, Vec<Vec<u8>>) {
     (datastore, records)
 }
 
+/// Items of a backup with these records, and its manifest.
+fn write_backup(records: &[Vec<u8>]) {
+    let (mut place, mut items) = (Place::default(), Vec::new());
+    for record in records {
+        let (first_offset, epoch) = (place.offset, Epoch::FIRST);
+        let hash = place.hash.after(epoch, first_offset, 1, &[record]);
+        let frame = lightcone_backup::Frame {
+            first_offset,
+            count: 1,
+            epoch,
+            hash,
+            payload: record.clone(),
+        };
+        place = place.behind(&frame).expect("it follows");
+        items.push(Item::Frame(frame));
+    }
+    let object = ObjectHash::of(b"object");
+    items.push(Item::Snapshot(SnapshotHead {
+        offset: place.offset,
+        objects: vec![object],
+        engine: b"engine".to_vec(),
+    }));
+    items.push(Item::Object(b"object".to_vec()));
+    items.push(Item::Pack(Pack {
+        hash: object,
+        entries: vec![PackEntry {
+            object,
+            position: 0,
+            bytes: 6,
+        }],
+    }));
+    items.push(Item::End(place));
+    items.push(Item::Failed("no more".to_owned()));
+    for (number, item) in items.iter().enumerate() {
+        write("backup_items", &format!("item{number}"), &item.to_vec());
+    }
+    let file = FileEntry::of(b"object");
+    let manifest = Manifest {
+        format: lightcone_backup::FORMAT,
+        database: "00".repeat(32),
+        time: 2,
+        end: place,
+        epoch: Some(1),
+        begins_because: Some("it is the first one".to_owned()),
+        snapshot: Some(SnapshotEntry {
+            offset: 1,
+            file: file.clone(),
+            object_bytes: 6,
+        }),
+        log: vec![LogEntry {
+            from: Place::default(),
+            end: place,
+            newest: Some(1),
+            file,
+        }],
+        added_bytes: 12,
+        checksum: String::new(),
+    };
+    let text = String::from_utf8(manifest.encode()).expect("JSON");
+    write("backup_manifest", "one", text.replace('\n', "").as_bytes());
+}
+
 fn main() {
     let (mut datastore, records) = records();
     for (number, record) in records.iter().enumerate() {
         // `record0` to `record3` are of the first version.
         write("log_payload", &format!("record{number}-version3"), record);
     }
+
+    write_backup(&records);
 
     let storage = Arc::new(SimStorage::new(1));
     let directory = Path::new("log");

@@ -93,6 +93,8 @@ enum Command {
     Version(commands::version::Args),
     /// Follow the changes of a database
     Changes(commands::changes::Args),
+    /// Back up a database while it runs, and restore it as it was at any moment
+    Backup(commands::backup::Args),
     /// Watch what databases do: calls, times, rows, queues
     Top(commands::top::Args),
     /// Check toolchains, server, files and this machine, and say what to do
@@ -128,6 +130,7 @@ impl Command {
             Self::Collaborators(command) => commands::collaborators::run(context, command).await,
             Self::Version(args) => commands::version::run(context, args),
             Self::Changes(args) => commands::changes::run(context, args).await,
+            Self::Backup(args) => commands::backup::run(context, args).await,
             Self::Top(args) => commands::top::run(context, args).await,
             Self::Mcp(args) => commands::mcp::run(context, args).await,
             Self::Doctor(_) | Self::Completions(_) => {

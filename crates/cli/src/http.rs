@@ -54,6 +54,7 @@ impl Client {
             );
         }
         let mut http = reqwest::Client::builder()
+            .http1_only()
             .user_agent(concat!("spacetimedb-cli/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(std::time::Duration::from_secs(10))
             // A build may take minutes between two requests, and servers end connections that are idle.

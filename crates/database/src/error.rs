@@ -5,7 +5,7 @@ use std::time::Duration;
 use lightcone_accounts::{self as accounts, Kind};
 use lightcone_engine::{DatastoreError, MigrationError, RecoveryError};
 use lightcone_host::HostError;
-use lightcone_log::LogError;
+use lightcone_log::{LogError, LogOffset};
 use lightcone_snapshot::SnapshotError;
 use lightcone_types::Identity;
 
@@ -187,6 +187,11 @@ pub enum ChangesError {
     TooMany { max: usize },
     #[error("there is no table `{0}` [LC0515]")]
     NoSuchTable(String),
+    #[error("a server that keeps its databases in memory only has no log, so it makes no backups and brings none back [LC0554]")]
+    InMemory,
+    /// Of a backup: the hash of a frame is one of the first format.
+    #[error("the log has transaction {0} in a segment of an earlier format, which no backup can have; a backup can be made after the next snapshot [LC0553]")]
+    OldFrames(LogOffset),
     #[error("{0}")]
     NoMemory(String),
     #[error("the database stops")]

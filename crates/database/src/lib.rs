@@ -18,6 +18,7 @@
 mod advance;
 mod answer;
 mod backfill;
+mod backup;
 mod budget;
 mod calls;
 mod catalog;
@@ -63,6 +64,7 @@ mod rehearsal;
 mod replies;
 mod request;
 mod resolve;
+mod restore;
 mod rights;
 mod row_limit;
 mod rules;
@@ -83,6 +85,7 @@ mod variables;
 mod views;
 mod writer;
 
+pub use backup::{Backup, BackupAfter};
 pub use budget::{HeldBytes, HeldMemory, Holder};
 pub use calls::{CallArgs, CallError, CallOutcome, Caller, HandlerReply, HandlerSender};
 pub use changes::{Changes, Place};
@@ -118,6 +121,7 @@ pub use outgoing::{
     Body, CutSignal, MessageBatch, Outgoing, OutgoingReceiver, OutletPlace, SharedBody, Small,
 };
 pub use peer::ConnectRequest;
+pub use restore::{Restore, RestoreError, Restored};
 pub use rights::Rights;
 pub use sql::{Compiler, Described, JsonRows, Piece, ResultRow, RowEncoder, SqlOutcome};
 pub use statements::{Program, Reading, SqlStats, Write, Written};

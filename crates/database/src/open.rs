@@ -210,7 +210,7 @@ fn make_directory(options: &DatabaseOptions) -> Result<(), Error> {
     })
 }
 
-fn log_options(options: &DatabaseOptions) -> LogOptions {
+pub(crate) fn log_options(options: &DatabaseOptions) -> LogOptions {
     LogOptions {
         database: options.identity.to_le_bytes(),
         segment_bytes: options.limits.log_segment_bytes,

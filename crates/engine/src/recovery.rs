@@ -8,6 +8,7 @@ use lightcone_snapshot::{Problem, Snapshot, SnapshotStore};
 use crate::datastore::Datastore;
 use crate::error::RecoveryError;
 use crate::record::{Record, Records};
+use crate::snapshot::snapshot_bytes;
 
 /// What recovery did.
 #[derive(Debug, Clone, Default)]
@@ -23,6 +24,36 @@ pub struct RecoveryReport {
 }
 
 impl Datastore {
+    /// The newest snapshot alone, without a log, and the first transaction that is not in it. It is refused if its pages would take more
+    /// than `bytes_max` in memory: a few bytes of a manifest can name one page many times.
+    ///
+    /// # Errors
+    /// There is none, it is damaged, or it does not make sense.
+    pub fn of_snapshot(
+        snapshots: &mut SnapshotStore,
+        bytes_max: u64,
+    ) -> Result<(Datastore, LogOffset), RecoveryError> {
+        let load = |datastore: &mut Datastore, snapshot: &Snapshot| {
+            snapshot_bytes(snapshot).and_then(|bytes| match bytes <= bytes_max {
+                true => datastore.load_snapshot(snapshot),
+                false => Err(RecoveryError::Manifest {
+                    offset: snapshot.offset,
+                    detail: format!(
+                        "its pages have {bytes} bytes, and there is memory for {bytes_max}"
+                    ),
+                }),
+            })
+        };
+        let loaded = load_newest(snapshots, LogOffset::MAX, load)?;
+        loaded.ok_or_else(|| RecoveryError::Manifest {
+            offset: LogOffset::FIRST,
+            detail: match snapshots.problems() {
+                [] => "there is no snapshot".to_owned(),
+                problems => list(problems),
+            },
+        })
+    }
+
     /// Rebuilds the database of `directory` (named in errors) from its snapshots and its log.
     ///
     /// # Errors
@@ -174,6 +205,11 @@ impl Replayer {
     /// Applies nothing from the transaction `end` on.
     pub fn until(self, end: LogOffset) -> Replayer {
         Replayer { end, ..self }
+    }
+
+    /// All transactions before this one are in the database.
+    pub fn next_offset(&self) -> LogOffset {
+        self.next_offset
     }
 
     /// Applies the payload of a frame: the records of `count` transactions, of which the first has the number

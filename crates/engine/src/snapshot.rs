@@ -234,6 +234,18 @@ impl DatastoreSnapshot {
     }
 }
 
+/// Bytes of all pages of a snapshot, each as often as it is named.
+pub(crate) fn snapshot_bytes(snapshot: &Snapshot) -> Result<u64, RecoveryError> {
+    let tables = decode_manifest(&snapshot.manifest);
+    let tables = tables.map_err(|detail| RecoveryError::Manifest {
+        offset: snapshot.offset,
+        detail,
+    })?;
+    let pages = tables.iter().flat_map(|(_, pages)| pages);
+    let mut bytes = pages.map(|hash| snapshot.bytes_of(hash).map(u64::from));
+    Ok(bytes.try_fold(0, |sum, bytes| bytes.map(|bytes| sum + bytes))?)
+}
+
 /// Tables and the hashes of their pages.
 pub(crate) fn decode_manifest(bytes: &[u8]) -> Result<Vec<TablePages>, String> {
     let text = |error: lightcone_types::DecodeError| error.to_string();

@@ -14,6 +14,8 @@ use crate::reply::Failure;
 
 /// Large answers (logs, plans, lists of tables) that are made at a time: until an answer is made, its memory is on no client's account.
 const LARGE_ANSWERS_MADE_MAX: usize = 2;
+/// Databases that are brought back at a time: each takes the memory of a whole database.
+const RESTORES_MAX: usize = 2;
 /// When what a full disk refused may be tried again.
 const DISK_RETRY_SECONDS: u64 = 60;
 /// When a refused publish may be tried again.
@@ -33,6 +35,8 @@ pub struct Gateway {
     pub(crate) publishing: Arc<Publishing>,
     /// The same for migrations that are tried on copies of the data, which no publish waits for.
     pub(crate) rehearsing: Arc<Publishing>,
+    /// Turns to bring back a backup.
+    pub(crate) restoring: Arc<Semaphore>,
 }
 
 impl Gateway {
@@ -51,6 +55,7 @@ impl Gateway {
             making: Arc::new(Semaphore::new(LARGE_ANSWERS_MADE_MAX)),
             publishing: Publishing::new(processors, waiting_max),
             rehearsing: Publishing::few(waiting_max),
+            restoring: Arc::new(Semaphore::new(RESTORES_MAX)),
             node,
         })
     }

@@ -58,7 +58,7 @@ impl LogHash {
     }
 
     /// The hash behind a frame. A mark, which has no transactions, changes nothing.
-    pub(crate) fn after(
+    pub fn after(
         self,
         epoch: Epoch,
         first_offset: LogOffset,

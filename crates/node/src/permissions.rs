@@ -73,6 +73,8 @@ actions! {
     Write: Publisher, "change rows with SQL";
     /// All changes of all tables, also those of the past.
     FollowChanges: Owner, "follow changes";
+    /// All that it holds, with the values of its variables and what was deleted not long ago.
+    BackUp: Owner, "back up database";
     /// Without its data, from the beginning.
     Reset: Owner, "reset database";
     /// A deleted database does not come back: so only the one that it belongs to may delete it.
@@ -180,7 +182,14 @@ mod tests {
         assert_eq!(first(Standing::Publisher), [Update, CallPrivate, Write]);
         assert_eq!(
             first(Standing::Owner),
-            [FollowChanges, Reset, Lock, Rename, ChangeCollaborators]
+            [
+                FollowChanges,
+                BackUp,
+                Reset,
+                Lock,
+                Rename,
+                ChangeCollaborators
+            ]
         );
         assert_eq!(first(Standing::Founder), [Delete, LeaveNameless]);
     }

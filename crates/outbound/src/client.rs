@@ -107,6 +107,8 @@ impl Outbound {
                 lookups: Arc::new(Semaphore::new(LOOKUPS_MAX)),
             };
             let client = Client::builder()
+                // What else is in a program may have turned HTTP/2 on.
+                .http1_only()
                 .connect_timeout(CONNECT_TIMEOUT)
                 // Redirects are followed below, each checked like a first request.
                 .redirect(redirect::Policy::none())

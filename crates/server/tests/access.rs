@@ -7,7 +7,7 @@ use common::{answer, config, header, json, TestServer, User};
 const PAGE: &str = "https://evil.example";
 
 /// What changes or tells about databases and the server.
-const MANAGEMENT: [(&str, &str); 39] = [
+const MANAGEMENT: [(&str, &str); 41] = [
     ("POST", "/v1/database"),
     ("PUT", "/v1/database/d"),
     ("DELETE", "/v1/database/d"),
@@ -28,6 +28,8 @@ const MANAGEMENT: [(&str, &str); 39] = [
     ("PUT", "/v1/database/d/names"),
     ("GET", "/v1/database/d/logs"),
     ("GET", "/v1/database/d/changes?follow=false"),
+    ("POST", "/v1/database/d/backup"),
+    ("POST", "/v1/database/d/restore"),
     ("HEAD", "/v1/database/d/logs"),
     ("GET", "/v1/database/d/collaborators"),
     ("PUT", "/v1/database/d/collaborators/IDENTITY"),

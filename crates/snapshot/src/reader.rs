@@ -110,6 +110,20 @@ impl Snapshot {
         self.objects.iter().map(|object| &object.hash)
     }
 
+    fn place_of(&self, hash: &ObjectHash) -> Result<&ObjectEntry, SnapshotError> {
+        let index = self.index.get(hash);
+        let index = index.ok_or(SnapshotError::NoSuchObject {
+            offset: self.offset,
+            hash: *hash,
+        })?;
+        Ok(&self.objects[*index])
+    }
+
+    /// The length of an object.
+    pub fn bytes_of(&self, hash: &ObjectHash) -> Result<u32, SnapshotError> {
+        Ok(self.place_of(hash)?.bytes)
+    }
+
     pub fn read(&self, hash: &ObjectHash) -> Result<Vec<u8>, SnapshotError> {
         let mut object = Vec::new();
         self.read_into(hash, &mut object)?;
@@ -117,13 +131,7 @@ impl Snapshot {
     }
 
     pub fn read_into(&self, hash: &ObjectHash, object: &mut Vec<u8>) -> Result<(), SnapshotError> {
-        let Some(index) = self.index.get(hash) else {
-            return Err(SnapshotError::NoSuchObject {
-                offset: self.offset,
-                hash: *hash,
-            });
-        };
-        let place = &self.objects[*index];
+        let place = self.place_of(hash)?;
         let pack = &self.packs[place.pack as usize];
         let damaged = |found: String| SnapshotError::Damaged {
             file: pack.path.clone(),

@@ -1,5 +1,6 @@
 //! The commands, a file each.
 
+pub mod backup;
 pub mod call;
 pub mod changes;
 pub mod collaborators;

@@ -63,6 +63,7 @@ impl Provider {
         let base = address.trim_end_matches('/');
         check_address(base).map_err(|why| unusable(address, why))?;
         let mut http = reqwest::Client::builder()
+            .http1_only()
             .user_agent(concat!("spacetimedb-cli/", env!("CARGO_PKG_VERSION")))
             .timeout(REQUEST_TIMEOUT)
             // A code or a token goes where the provider said, and nowhere else.

@@ -212,6 +212,12 @@ pub(super) fn not_json() -> Failure {
     Failure::text(StatusCode::UNSUPPORTED_MEDIA_TYPE, text)
 }
 
+pub(super) const STALLED: &str = "the client stopped sending, or sends too slowly [LC0110]";
+
+pub(super) fn refused_body(status: StatusCode, why: &str) -> Failure {
+    Failure::text(status, format!("Failed to buffer the request body: {why}"))
+}
+
 async fn receive(
     SentBody { mut body, max }: SentBody,
     limits: &Limits,
@@ -225,11 +231,7 @@ async fn receive(
         charge: Charge::none(budget),
     };
     let mut last = BytesMut::new();
-    let refused = |status, why: &str| {
-        Failure::text(status, format!("Failed to buffer the request body: {why}"))
-    };
-    let slow = "the client stopped sending, or sends too slowly [LC0110]";
-    let stalled = || refused(StatusCode::REQUEST_TIMEOUT, slow);
+    let stalled = || refused_body(StatusCode::REQUEST_TIMEOUT, STALLED);
     loop {
         let frame = next_frame(&mut body, &mut patience).await;
         let Some(frame) = frame.ok_or_else(stalled)? else {
@@ -237,14 +239,14 @@ async fn receive(
         };
         let frame = frame.map_err(|error| {
             let why = lightcone_outbound::error_chain(&error);
-            refused(StatusCode::BAD_REQUEST, &why)
+            refused_body(StatusCode::BAD_REQUEST, &why)
         })?;
         let Ok(data) = frame.into_data() else {
             continue;
         };
         let length = received.length + data.len();
         if length > bytes_max {
-            return Err(refused(
+            return Err(refused_body(
                 StatusCode::PAYLOAD_TOO_LARGE,
                 "length limit exceeded",
             ));
@@ -271,7 +273,7 @@ pub(super) struct Upload {
 }
 
 /// The next part of a body. None if the client is too slow.
-async fn next_frame(
+pub(super) async fn next_frame(
     body: &mut (impl HttpBody<Data = Bytes, Error = axum::Error> + Unpin),
     patience: &mut Patience,
 ) -> Option<Option<Result<Frame<Bytes>, axum::Error>>> {

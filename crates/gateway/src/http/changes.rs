@@ -144,9 +144,10 @@ impl From<ChangesError> for Failure {
             ChangesError::Log(LogError::LeftBehind { .. } | LogError::CutAway { .. }) => {
                 Failure::text(StatusCode::GONE, text)
             }
-            ChangesError::Log(LogError::OutOfRange { .. }) | ChangesError::NoSuchTable(_) => {
-                Failure::bad_request(text)
-            }
+            ChangesError::Log(LogError::OutOfRange { .. })
+            | ChangesError::NoSuchTable(_)
+            | ChangesError::InMemory => Failure::bad_request(text),
+            ChangesError::OldFrames(_) => Failure::busy(text),
             ChangesError::TooMany { .. } => Failure::busy_for(RETRY_SECONDS, text),
             ChangesError::NoMemory(_) | ChangesError::Gone => Failure::busy(text),
             ChangesError::Log(_) | ChangesError::Recovery(_) => Failure::internal(text),

@@ -1,6 +1,7 @@
 //! The routes of 06 §5.
 
 mod access;
+mod backup;
 mod body;
 mod call;
 mod changes;

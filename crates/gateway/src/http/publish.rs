@@ -11,6 +11,7 @@ use lightcone_control::{HostType, NameOrIdentity, Registration};
 use lightcone_database::{EnvironmentChange, Policy, ProgramBytes};
 use lightcone_limits::duration::parse_duration;
 use lightcone_node::auth::Caller;
+use lightcone_node::databases::Started;
 use lightcone_node::permissions::Action;
 use lightcone_node::NotFound;
 use lightcone_types::{Hash, Identity};
@@ -104,7 +105,11 @@ fn parse_reference(text: &str) -> Result<NameOrIdentity, Failure> {
 }
 
 /// May this caller create a database (06 §3.7, and `publish.allowed` of the configuration)?
-fn creation_guard(state: &Gateway, caller: &Caller, client: &Client) -> Result<(), Failure> {
+pub(super) fn creation_guard(
+    state: &Gateway,
+    caller: &Caller,
+    client: &Client,
+) -> Result<(), Failure> {
     if let Some(required) = &state.node.issuer_required_to_publish {
         if caller.claims.issuer.trim_end_matches('/') != required {
             let text = "To create a database, you must be logged in with a SpacetimeDB account.";
@@ -194,18 +199,10 @@ pub(super) async fn publish(
         (None, NameOrIdentity::Name(name)) => {
             let name = registrable(name.clone())?;
             let identity = state.node.authority.mint_anonymous()?.identity;
-            let owner = caller.identity;
-            let register = move |control: &ControlDb| {
-                control.register_name(&name, (&owner, &owner), &identity)
-            };
-            match state.node.change_control(register).await? {
-                Registration::Done => identity,
-                Registration::PermissionDenied(name) => {
-                    let body = json!({ "PermissionDenied": { "name": name } });
-                    return Err(Failure::json(StatusCode::UNAUTHORIZED, body));
-                }
+            match register(&state, caller.identity, &name, identity).await? {
+                true => identity,
                 // Registered by another request in this moment.
-                Registration::InUse(_) => state.node.resolve(&path)?,
+                false => state.node.resolve(&path)?,
             }
         }
     };
@@ -221,6 +218,26 @@ pub(super) async fn publish(
         environment,
     };
     publish.run(turn).await
+}
+
+/// Has a name lead to a new identity. False: it leads to another one.
+pub(super) async fn register(
+    state: &Gateway,
+    owner: Identity,
+    name: &DatabaseName,
+    identity: Identity,
+) -> Result<bool, Failure> {
+    let name = name.clone();
+    let register =
+        move |control: &ControlDb| control.register_name(&name, (&owner, &owner), &identity);
+    match state.node.change_control(register).await? {
+        Registration::Done => Ok(true),
+        Registration::PermissionDenied(name) => {
+            let body = json!({ "PermissionDenied": { "name": name } });
+            Err(Failure::json(StatusCode::UNAUTHORIZED, body))
+        }
+        Registration::InUse(_) => Ok(false),
+    }
 }
 
 /// The database of a path, as far as there is one, if this caller may publish there. A publish that is refused here takes
@@ -308,59 +325,54 @@ impl Publish {
 
     /// False if another request has created it in the meantime. The turn is given back when the module is loaded.
     async fn create(&self, program: ProgramBytes, turn: Turn) -> Result<bool, Failure> {
-        let (state, identity) = (&self.state, self.identity);
-        self.may_create()?;
-        let record = DatabaseRecord {
-            id: 0,
-            identity,
-            owner: self.caller.identity,
-            host_type: self.parameters.host_type,
-            initial_program: program.hash(),
-            replica_id: state
-                .node
-                .change_control(|control| control.next_replica_id())
-                .await?,
+        let state = &self.state;
+        let mut new = NewDatabase {
+            caller: self.caller.clone(),
+            name: self.name.clone(),
+            is_chosen: self.is_chosen,
+            record: DatabaseRecord {
+                id: 0,
+                identity: self.identity,
+                owner: self.caller.identity,
+                host_type: self.parameters.host_type,
+                initial_program: program.hash(),
+                replica_id: 0,
+            },
         };
-        let databases = &state.node.databases;
+        new.check(state)?;
+        new.record.replica_id = state
+            .node
+            .change_control(|control| control.next_replica_id())
+            .await?;
         // Without a lock: this replica is in no list yet.
+        let databases = &state.node.databases;
         let started = databases
-            .create(&record, program, self.environment.clone())
+            .create(&new.record, program, self.environment.clone())
             .await?;
         drop(turn);
-        let _lock = databases.lock(&identity).await;
-        let allowed = self.may_create();
-        if allowed.is_err() || state.node.control.database(&identity).is_some() {
-            databases.discard(&record, started).await;
-            return allowed.map(|()| false);
-        }
-        let (inserted, due) = (record.clone(), started.due());
-        let insert = move |control: &ControlDb| control.insert_database(inserted, due);
-        match state.node.change_control(insert).await {
-            Ok(inserted) => {
-                databases.insert(started);
-                tracing::info!(database = %inserted.identity, owner = %inserted.owner, "database created");
-                Ok(true)
-            }
-            Err(error) => {
-                databases.give_up(&record, started, &error).await;
-                match error {
-                    // A change before this one, which was not known to be made.
-                    ControlError::Exists(_) => Ok(false),
-                    error => Err(error.into()),
-                }
-            }
-        }
+        put_in_place(state, &new, started).await
     }
+}
 
+/// A database that is to be there, beside its data.
+pub(super) struct NewDatabase {
+    pub caller: Caller,
+    pub name: Option<DatabaseName>,
+    /// The caller has named its identity; otherwise the server has made it just now.
+    pub is_chosen: bool,
+    pub record: DatabaseRecord,
+}
+
+impl NewDatabase {
     /// Is this identity the caller's to take, and are all names that lead to it?
-    fn may_create(&self) -> Result<(), Failure> {
-        let (control, caller) = (&self.state.node.control, &self.caller.identity);
+    fn check(&self, state: &Gateway) -> Result<(), Failure> {
+        let (control, caller) = (&state.node.control, &self.caller.identity);
         // Another owner's database may have been here when the upload was let in, and be gone and forgotten by now.
         if self.is_chosen {
-            control.may_choose(&self.identity, caller)?;
+            control.may_choose(&self.record.identity, caller)?;
         }
         // A name leads to a deleted database, or to one that is still being loaded: it stays its owner's (06 §4.2, hardened).
-        control.check_names(&self.identity, caller)?;
+        control.check_names(&self.record.identity, caller)?;
         if let Some(name) = self.name.as_ref().map(DatabaseName::as_str) {
             // It may have been given to another database meanwhile.
             let owner = control.owner_of_top_level_domain(name);
@@ -369,6 +381,39 @@ impl Publish {
             }
         }
         Ok(())
+    }
+}
+
+/// Makes a started database one that is there. False if another request has created it in the meantime. If it is not made one, its
+/// files go.
+pub(super) async fn put_in_place(
+    state: &Gateway,
+    new: &NewDatabase,
+    started: Started,
+) -> Result<bool, Failure> {
+    let (databases, record) = (&state.node.databases, &new.record);
+    let _lock = databases.lock(&record.identity).await;
+    let allowed = new.check(state);
+    if allowed.is_err() || state.node.control.database(&record.identity).is_some() {
+        databases.discard(record, started).await;
+        return allowed.map(|()| false);
+    }
+    let (inserted, due) = (record.clone(), started.due());
+    let insert = move |control: &ControlDb| control.insert_database(inserted, due);
+    match state.node.change_control(insert).await {
+        Ok(inserted) => {
+            databases.insert(started);
+            tracing::info!(database = %inserted.identity, owner = %inserted.owner, "database created");
+            Ok(true)
+        }
+        Err(error) => {
+            databases.give_up(record, started, &error).await;
+            match error {
+                // A change before this one, which was not known to be made.
+                ControlError::Exists(_) => Ok(false),
+                error => Err(error.into()),
+            }
+        }
     }
 }
 

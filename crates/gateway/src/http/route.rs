@@ -16,6 +16,9 @@ const LIST_BYTES_MAX: usize = 64 * 1024;
 /// Limit for all other bodies but those of `limits`.
 const TEXT_BYTES_MAX: usize = 2 * 1024 * 1024;
 
+/// Hashes of 32 bytes each: those of the pages of 128 GiB.
+const HASHES_BYTES_MAX: usize = 64 * 1024 * 1024;
+
 /// 256 keys and values, each at its bound, with room for escapes.
 const ENVIRONMENT_BODY_BYTES_MAX: usize = 8 * 1024 * 1024;
 
@@ -55,6 +58,10 @@ pub(super) enum BodyMax {
     Text,
     /// All variables that there can be, with room for escapes.
     Environment,
+    /// Hashes of the objects that a client has of a backup.
+    Hashes,
+    /// A backup: what bounds it is the disk, and not the memory.
+    Backup,
     /// `limits.message-bytes-max`.
     Message,
     /// `limits.program-bytes-max`.
@@ -68,6 +75,8 @@ impl BodyMax {
             BodyMax::List => LIST_BYTES_MAX,
             BodyMax::Text => TEXT_BYTES_MAX,
             BodyMax::Environment => ENVIRONMENT_BODY_BYTES_MAX,
+            BodyMax::Hashes => HASHES_BYTES_MAX,
+            BodyMax::Backup => usize::MAX,
             BodyMax::Message => limits.message_bytes_max,
             BodyMax::Program => limits.program_bytes_max,
         }

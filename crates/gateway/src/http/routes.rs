@@ -10,8 +10,9 @@ use lightcone_node::permissions::Action;
 use super::access::{self, Class};
 use super::route::{BodyMax, Route, Token};
 use super::{
-    body, call, changes, collaborators, cors, credentials, dashboard, database, environment,
-    handlers, identity, logs, mcp, messages, migration, names, owner, pre_publish, programs,
+    backup, body, call, changes, collaborators, cors, credentials, dashboard, database,
+    environment, handlers, identity, logs, mcp, messages, migration, names, owner, pre_publish,
+    programs,
     publish, reset, sql, status, traced,
 };
 use crate::gateway::Gateway;
@@ -66,6 +67,8 @@ pub const ROUTES: &[Route] = routes! {
     Client     GET    "/v1/database/{database}/schema"                   Minted   Use                 Nothing => database::schema;
     Management GET    "/v1/database/{database}/logs"                     Minted   ViewLogs            Nothing => logs::logs;
     Management GET    "/v1/database/{database}/changes"                  Minted   FollowChanges       Nothing => changes::changes;
+    Management POST   "/v1/database/{database}/backup"                   Minted   BackUp              Hashes  => backup::backup;
+    Management POST   "/v1/database/{database}/restore"                  Minted   None                Backup  => backup::restore;
     Management GET    "/v1/database/{database}/metrics"                  Minted   ViewMetrics         Nothing => database::metrics;
     Management GET    "/v1/database/{database}/queries"                  Minted   ViewMetrics         Nothing => database::queries;
     Client     POST   "/v1/database/{database}/sql"                      Minted   Use                 Text    => sql::sql;
@@ -169,6 +172,6 @@ mod tests {
                 "GET /v1/health",
             ]
         );
-        assert_eq!(ROUTES.len(), of_clients.len() + 41, "routes of management");
+        assert_eq!(ROUTES.len(), of_clients.len() + 43, "routes of management");
     }
 }

@@ -18,13 +18,14 @@ use lightcone_control::{ControlDb, ControlError, DatabaseRecord, HostType};
 use lightcone_database::{
     Carrier, Commons, DatabaseHandle, DatabaseOptions, Engines, EnvironmentChange,
     EnvironmentError, Error as DatabaseError, Holder, HostKind, Limits, Loads, ProgramBytes,
-    ShutdownReason,
+    Restore, ShutdownReason,
 };
 use lightcone_storage::DiskReserve;
 use lightcone_types::{Identity, Timestamp};
 use parking_lot::RwLock;
 
 use crate::data_dir::DataDir;
+use crate::memory::available_bytes;
 use crate::metrics::{Left, Looks};
 use name_locks::NameLocks;
 use running::{end, SHUTDOWN_TIMEOUT};
@@ -292,6 +293,37 @@ impl Databases {
         Ok(created)
     }
 
+    /// Nothing but programs and module logs is on the disk.
+    pub fn are_in_memory(&self) -> bool {
+        self.in_memory
+    }
+
+    /// Begins to bring back a backup as a new database, in a directory of its own. If nothing comes of it, its files are to be
+    /// [removed](Self::remove_files).
+    pub async fn begin_restore(&self, record: &DatabaseRecord) -> Result<Restore, CreateError> {
+        let options = self.options(record);
+        let begun = tokio::task::spawn_blocking(move || {
+            make_directory(&options)?;
+            let directory = options.directory.clone();
+            let begun = Restore::begin(options, available_bytes() as u64);
+            begun.map_err(|error| {
+                remove_files(&directory);
+                CreateError::Failed(lightcone_outbound::error_chain(&error))
+            })
+        });
+        let stopped = |_| CreateError::Failed(STOPPED.to_owned());
+        begun.await.map_err(stopped)?
+    }
+
+    /// Opens what was brought back. It is not yet the running one: see [`Databases::insert`].
+    pub async fn open_restored(&self, record: &DatabaseRecord) -> Result<Started, CreateError> {
+        let (options, identity) = (self.options(record), record.identity);
+        let opened = blocking(move || {
+            DatabaseHandle::open(options).map(|handle| Started::new(identity, handle))
+        });
+        opened.await.map_err(CreateError::Failed)
+    }
+
     /// In memory mode, a restarted server starts the databases anew from their programs (07 §11.1).
     pub async fn keep_program(&self, record: &DatabaseRecord, program: ProgramBytes) {
         if !self.in_memory {
@@ -429,7 +461,8 @@ impl Databases {
         self.remove_files(record).await;
     }
 
-    async fn remove_files(&self, record: &DatabaseRecord) {
+    /// Removes the files of a replica that does not run.
+    pub async fn remove_files(&self, record: &DatabaseRecord) {
         let directory = self.data_dir.replica(record.replica_id);
         // A panic is reported where it happens.
         let _ = tokio::task::spawn_blocking(move || remove_files(&directory)).await;
@@ -491,16 +524,8 @@ fn create_replica(
     kind: HostKind,
     environment: EnvironmentChange,
 ) -> Result<DatabaseHandle, CreateError> {
+    make_directory(&options)?;
     let directory = options.directory.clone();
-    let shown = directory.display();
-    let made = options.storage.make_directory(&directory);
-    made.map_err(|error| match error.kind() {
-        std::io::ErrorKind::AlreadyExists => CreateError::Failed(format!(
-            "the directory {shown} is there already and is not this server's; it was left alone, and the next attempt \
-             takes another number [LC0328]"
-        )),
-        _ => CreateError::Failed(format!("cannot create {shown}: {error}")),
-    })?;
     let created = DatabaseHandle::create_with(options, program, kind, environment);
     created.map_err(|error| {
         remove_files(&directory);
@@ -509,6 +534,19 @@ fn create_replica(
             DatabaseError::Environment(error) => CreateError::Environment(error),
             error => CreateError::Failed(lightcone_outbound::error_chain(&error)),
         }
+    })
+}
+
+/// Makes the directory of a new replica.
+fn make_directory(options: &DatabaseOptions) -> Result<(), CreateError> {
+    let shown = options.directory.display();
+    let made = options.storage.make_directory(&options.directory);
+    made.map_err(|error| match error.kind() {
+        std::io::ErrorKind::AlreadyExists => CreateError::Failed(format!(
+            "the directory {shown} is there already and is not this server's; it was left alone, and the next attempt \
+             takes another number [LC0328]"
+        )),
+        _ => CreateError::Failed(format!("cannot create {shown}: {error}")),
     })
 }
 

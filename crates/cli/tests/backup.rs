@@ -1,0 +1,552 @@
+//! Backups of a real server under load, in a directory and in storage with the protocol of S3: made, listed, verified, brought back,
+//! killed in the middle, damaged.
+
+mod common;
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use common::server::Server;
+use common::{Home, Outcome};
+use serde_json::Value;
+
+/// Snapshots come soon here.
+const CONFIG: &str = "[limits]\nsnapshot-log-bytes = 262144\n";
+const ACCOUNTS: u64 = 2_000;
+const TOTAL: u64 = ACCOUNTS * 100;
+
+struct World {
+    home: Home,
+    server: Server,
+    token: String,
+}
+
+impl World {
+    /// With a database `bank` in which transfers leave the sum of all balances as it is.
+    fn start(config: &str) -> World {
+        let home = Home::new();
+        home.write("server/data/config.toml", config);
+        let server = Server::start(&home);
+        home.run(&["login", "--server-issued-login", &server.url])
+            .ok();
+        let shown = ["login", "show", "--token", "--server", &server.url];
+        let shown = home.run(&shown).ok().stdout;
+        let mut words = shown.split_whitespace();
+        let token = words.find(|word| word.starts_with("ey")).expect("a token");
+        let token = token.to_owned();
+        let world = World {
+            home,
+            server,
+            token,
+        };
+        world
+            .on(&["publish", "-b", &module("transfer"), "bank"])
+            .ok();
+        world
+            .on(&["call", "bank", "seed", &ACCOUNTS.to_string(), "100"])
+            .ok();
+        world
+    }
+
+    /// After the server was killed: with what is on the disk.
+    fn again(self) -> World {
+        let World {
+            home,
+            server,
+            token,
+        } = self;
+        drop(server);
+        let server = Server::start(&home);
+        home.run(&["login", "--token", &token, "--server", &server.url])
+            .ok();
+        World {
+            home,
+            server,
+            token,
+        }
+    }
+
+    fn on(&self, args: &[&str]) -> Outcome {
+        self.on_with(args, &[])
+    }
+
+    fn on_with(&self, args: &[&str], variables: &[(&str, &str)]) -> Outcome {
+        let needs_server = !matches!(args, ["backup", "list" | "verify", ..]);
+        let server = ["-s", self.server.url.as_str()];
+        let server = if needs_server { &server[..] } else { &[] };
+        let variables = [&[("NO_COLOR", "1")], variables].concat();
+        self.home.run_with(&[args, server].concat(), "", &variables)
+    }
+
+    fn place(&self) -> String {
+        self.home
+            .path("backups")
+            .to_str()
+            .expect("UTF-8")
+            .to_owned()
+    }
+
+    fn create(&self) -> Outcome {
+        self.on(&["backup", "create", "bank", "--place", &self.place()])
+    }
+
+    fn restore(&self, name: &str, more: &[&str]) -> Outcome {
+        let args = ["backup", "restore", name, "--place", &self.place()];
+        self.on(&[&args, more].concat())
+    }
+
+    fn verify(&self) -> Outcome {
+        self.on(&["backup", "verify", "--place", &self.place()])
+    }
+
+    fn backups(&self) -> Vec<Value> {
+        let list = [
+            "backup",
+            "list",
+            "--format",
+            "json",
+            "--place",
+            &self.place(),
+        ];
+        let list: Value = serde_json::from_str(&self.on(&list).ok().stdout).expect("JSON");
+        list["backups"].as_array().expect("a list").clone()
+    }
+
+    /// How many accounts there are, and what they have together.
+    fn sums(&self, database: &str) -> (u64, u64) {
+        let text = "SELECT COUNT(*) AS n, SUM(balance) AS total FROM accounts";
+        let table = self.on(&["sql", database, text]).ok().stdout;
+        let row = table.lines().nth(2).expect("a row");
+        let mut numbers = row
+            .split('|')
+            .map(|cell| cell.trim().parse().expect("a number"));
+        (numbers.next().expect("two"), numbers.next().expect("two"))
+    }
+
+    fn replicas(&self) -> usize {
+        let entries = std::fs::read_dir(self.home.path("server/data/replicas"));
+        entries.expect("replicas").count()
+    }
+}
+
+fn module(name: &str) -> String {
+    let directory = std::env::var_os("LIGHTCONE_MODULES_WASM_DIR").map_or_else(
+        || {
+            let home = PathBuf::from(std::env::var_os("HOME").expect("HOME is set"));
+            home.join(".cache/lightcone/wasm")
+        },
+        PathBuf::from,
+    );
+    let path = directory.join(format!("{name}.wasm"));
+    assert!(
+        path.is_file(),
+        "{} is missing: make modules",
+        path.display()
+    );
+    path.to_str().expect("UTF-8").to_owned()
+}
+
+/// Clients that transfer from account to account until they are stopped.
+struct Load {
+    is_over: Arc<AtomicBool>,
+    calls: Arc<AtomicU64>,
+    slowest_us: Arc<AtomicU64>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Load {
+    fn start(world: &World, clients: u64) -> Load {
+        let (is_over, calls) = (
+            Arc::new(AtomicBool::new(false)),
+            Arc::new(AtomicU64::new(0)),
+        );
+        let slowest_us = Arc::new(AtomicU64::new(0));
+        let (url, token) = (world.server.url.clone(), world.token.clone());
+        let counted = (is_over.clone(), calls.clone(), slowest_us.clone());
+        let run = move || {
+            let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+            let client = reqwest::Client::new();
+            let tasks = (0..clients).map(|number| {
+                let (is_over, calls, slowest_us) = counted.clone();
+                let url = format!("{url}/v1/database/bank/call/transfer");
+                let (client, token) = (client.clone(), token.clone());
+                runtime.spawn(async move {
+                    let mut turn = number;
+                    while !is_over.load(Ordering::SeqCst) {
+                        turn += clients;
+                        let (from, to) = (turn % ACCOUNTS, (turn * 7 + 1) % ACCOUNTS);
+                        let started = Instant::now();
+                        let call = client.post(&url).bearer_auth(&token);
+                        let call = call.header("content-type", "application/json");
+                        let sent = call.body(format!("[{from},{to},1]")).send().await;
+                        drop(sent.expect("an answer").bytes().await);
+                        let took = started.elapsed().as_micros() as u64;
+                        slowest_us.fetch_max(took, Ordering::SeqCst);
+                        calls.fetch_add(1, Ordering::SeqCst);
+                    }
+                })
+            });
+            let tasks: Vec<_> = tasks.collect();
+            for task in tasks {
+                runtime.block_on(task).expect("no panic");
+            }
+        };
+        Load {
+            is_over,
+            calls,
+            slowest_us,
+            thread: Some(std::thread::spawn(run)),
+        }
+    }
+
+    /// Calls a second, and the slowest one in microseconds, while something is done.
+    fn while_doing(&self, work: impl FnOnce()) -> (f64, u64) {
+        let (calls, started) = (self.calls.load(Ordering::SeqCst), Instant::now());
+        self.slowest_us.store(0, Ordering::SeqCst);
+        work();
+        let calls = self.calls.load(Ordering::SeqCst) - calls;
+        let rate = calls as f64 / started.elapsed().as_secs_f64();
+        (rate, self.slowest_us.load(Ordering::SeqCst))
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::SeqCst);
+        let thread = self.thread.take().expect("it runs");
+        let _ = thread.join();
+    }
+}
+
+/// All files of a place, in the order of their names.
+fn files(place: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for directory in ["log", "manifests", "objects", "snapshots"] {
+        let entries = std::fs::read_dir(place.join(directory))
+            .into_iter()
+            .flatten();
+        found.extend(entries.map(|entry| entry.expect("an entry").path()));
+    }
+    found.sort();
+    found
+}
+
+fn now() -> String {
+    lightcone_types::Timestamp::now().to_rfc3339()
+}
+
+#[test]
+fn backups_under_load_are_restored_as_of_any_moment() {
+    let world = World::start(CONFIG);
+    let load = Load::start(&world, 8);
+    let (rate, slowest_us) = load.while_doing(|| std::thread::sleep(Duration::from_secs(2)));
+    println!("without a backup: {rate:.0} calls/s, the slowest {slowest_us} us");
+    let started = Instant::now();
+    let first = world.create().ok();
+    assert!(first.stdout.contains("Backed up bank as of "), "{first:#?}");
+    let (rate, slowest_us) = load.while_doing(|| {
+        for _ in 0..6 {
+            let more = world.create().ok();
+            assert!(!more.stderr.contains("begins anew"), "{more:#?}");
+        }
+    });
+    println!("with backups: {rate:.0} calls/s, the slowest {slowest_us} us");
+    println!("seven backups: {:?}", started.elapsed());
+    drop(load);
+    let held = world
+        .on(&["top", "bank", "--once", "--format", "json"])
+        .ok()
+        .stdout;
+    println!("{held}");
+    world.create().ok();
+    let backups = world.backups();
+    assert_eq!(backups.len(), 8);
+    let offset = |backup: &Value| backup["offset"].as_u64().expect("an offset");
+    assert!(backups
+        .windows(2)
+        .all(|pair| offset(&pair[0]) <= offset(&pair[1])));
+    let text = world
+        .on(&["backup", "list", "--place", &world.place()])
+        .ok();
+    assert_eq!(text.stdout.lines().count(), 10, "{text:#?}");
+    let verified = world.verify().ok().stdout;
+    assert!(verified.contains("8 backups in"), "{verified}");
+    assert!(!verified.contains("belong to no backup"), "{verified}");
+    for file in files(&world.home.path("backups")) {
+        let mode = std::fs::metadata(&file)
+            .expect("a file")
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o777, 0o600, "{}", file.display());
+    }
+
+    // A mistake, and what was before it.
+    std::thread::sleep(Duration::from_millis(20));
+    let before = now();
+    std::thread::sleep(Duration::from_millis(20));
+    world.on(&["call", "bank", "seed", "3", "5"]).ok();
+    world.create().ok();
+    world.restore("after", &[]).ok();
+    assert_eq!(world.sums("after"), (3, 15));
+    world.restore("before", &["--to", &before]).ok();
+    assert_eq!(world.sums("before"), (ACCOUNTS, TOTAL));
+    // Inside of frames too: no transfer is there by half.
+    let backups = world.backups();
+    let last = offset(backups.last().expect("backups"));
+    let oldest = backups[0]["oldest_offset"].as_u64().expect("an offset");
+    let oldest = oldest.max(2);
+    let offsets = [last - 2, (last + oldest) / 2, oldest + 1, oldest];
+    for (number, offset) in offsets.into_iter().enumerate() {
+        let name = format!("middle{number}");
+        let restored = world.restore(&name, &["--to", &offset.to_string()]).ok();
+        let place = format!("as of transaction {offset}");
+        assert!(restored.stdout.contains(&place), "{restored:#?}");
+        assert_eq!(world.sums(&name), (ACCOUNTS, TOTAL), "{offset}");
+    }
+    // It is a database like any other, and the old one is as it was.
+    assert_eq!(world.sums("bank"), (3, 15));
+    world
+        .on(&["call", "before", "transfer", "1", "2", "3"])
+        .ok();
+    let listed = world.on(&["list"]).ok().stdout;
+    assert!(
+        listed.contains("before") && listed.contains("bank"),
+        "{listed}"
+    );
+    let refused = world.restore("before", &[]);
+    assert!(
+        refused.status == 1 && refused.stderr.contains("[LC0556]"),
+        "{refused:#?}"
+    );
+    for to in [
+        (last + 1).to_string(),
+        "2001-01-01T00:00:00Z".to_owned(),
+        "2999-01-01T00:00:00Z".to_owned(),
+    ] {
+        let refused = world.restore("never", &["--to", &to]);
+        assert!(
+            refused.status == 1 && refused.stderr.contains("[LC0889]"),
+            "{refused:#?}"
+        );
+    }
+    // Another database has no business here.
+    let place = world.place();
+    let refused = world.on(&["backup", "create", "before", "--place", &place]);
+    assert!(
+        refused.status == 1 && refused.stderr.contains("[LC0890]"),
+        "{refused:#?}"
+    );
+    let world = world.again();
+    assert_eq!(world.sums("before"), (ACCOUNTS, TOTAL));
+    assert_eq!(world.sums("after"), (3, 15));
+}
+
+/// Runs a command and kills it after a while; returns whether it had ended by then.
+fn killed_after(world: &World, args: &[&str], wait: Duration) -> bool {
+    let mut command = world
+        .home
+        .command(&[args, &["-s", &world.server.url]].concat());
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.spawn().expect("it runs");
+    std::thread::sleep(wait);
+    let has_ended = child.try_wait().expect("its status").is_some();
+    let _ = child.kill();
+    child.wait().expect("it ends");
+    has_ended
+}
+
+#[test]
+fn what_is_killed_leaves_nothing_half_done() {
+    let mut world = World::start("[limits]\nsnapshot-log-bytes = 1048576\n");
+    // Enough to write that there is a middle.
+    world.on(&["call", "bank", "seed", "400000", "1"]).ok();
+    let place = world.place();
+    let create = ["backup", "create", "bank", "--place", &place];
+    let mut killed = 0;
+    for wait_ms in (20..).step_by(25).take(20) {
+        let wait = Duration::from_millis(wait_ms);
+        killed += usize::from(!killed_after(&world, &create, wait));
+        let verified = world.verify();
+        let is_none = verified.stderr.contains("[LC0889]");
+        assert!(is_none || verified.status == 0, "{wait_ms}: {verified:#?}");
+        world.on(&["call", "bank", "transfer", "1", "2", "1"]);
+    }
+    assert!(killed > 2, "nothing was killed in the middle");
+    world.create().ok();
+    world.verify().ok();
+
+    let replicas = world.replicas();
+    let restore = ["backup", "restore", "copy", "--place", &place];
+    let mut killed = 0;
+    for wait_ms in (30..).step_by(60).take(12) {
+        match killed_after(&world, &restore, Duration::from_millis(wait_ms)) {
+            true => break,
+            false => killed += 1,
+        }
+    }
+    assert!(killed > 2, "nothing was killed in the middle");
+    // The server may have had all of it by then.
+    let sums = world.on(&["sql", "copy", "SELECT COUNT(*) AS n FROM accounts"]);
+    if sums.status == 0 {
+        world.on(&["delete", "copy", "-y"]).ok();
+    }
+    let started = Instant::now();
+    while world.replicas() > replicas {
+        assert!(
+            started.elapsed() < Duration::from_secs(60),
+            "files stay behind"
+        );
+        std::thread::sleep(Duration::from_millis(50));
+    }
+
+    // The server in the middle of it.
+    for (number, wait_ms) in [60, 150, 300, 600].into_iter().enumerate() {
+        let name = format!("killed{number}");
+        let restore = ["backup", "restore", &name, "--place", &place];
+        let mut command = world
+            .home
+            .command(&[&restore[..], &["-s", &world.server.url]].concat());
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = command.spawn().expect("it runs");
+        std::thread::sleep(Duration::from_millis(wait_ms));
+        world = world.again();
+        child.wait().expect("it ends");
+        // All of it, or nothing and the name is free.
+        let sums = world.on(&["sql", &name, "SELECT COUNT(*) AS n FROM accounts"]);
+        match sums.status {
+            0 => assert_eq!(world.sums(&name).0, 400_000),
+            _ => {
+                world.restore(&name, &[]).ok();
+                assert_eq!(world.sums(&name).0, 400_000);
+            }
+        }
+    }
+    assert_eq!(world.sums("bank").0, 400_000);
+}
+
+#[test]
+fn damage_of_each_file_is_named() {
+    let world = World::start(CONFIG);
+    // Until there is a snapshot in it.
+    let load = Load::start(&world, 4);
+    let started = Instant::now();
+    let objects = || files(&world.home.path("backups/objects/.."));
+    let is_there = |name: &str| {
+        let name = format!("/{name}/");
+        objects()
+            .iter()
+            .any(|file| file.to_string_lossy().contains(&name))
+    };
+    while !is_there("objects") {
+        assert!(
+            started.elapsed() < Duration::from_secs(120),
+            "no snapshot came"
+        );
+        world.create().ok();
+    }
+    drop(load);
+    world.create().ok();
+    let place = world.home.path("backups");
+    let all = files(&place);
+    for directory in ["log", "manifests", "objects", "snapshots"] {
+        assert!(is_there(directory), "{directory}: {all:?}");
+    }
+    world.verify().ok();
+    for file in &all {
+        let name = file
+            .file_name()
+            .expect("a name")
+            .to_string_lossy()
+            .into_owned();
+        let whole = std::fs::read(file).expect("a file");
+        let mut damaged = whole.clone();
+        let middle = damaged.len() / 2;
+        damaged[middle] ^= 0x10;
+        let cut = whole[..middle].to_vec();
+        for bytes in [Some(damaged), Some(cut), None] {
+            match &bytes {
+                Some(bytes) => std::fs::write(file, bytes).expect("written"),
+                None => std::fs::remove_file(file).expect("removed"),
+            }
+            let verified = world.verify();
+            // A manifest that is gone is missed where later ones go on from it.
+            let is_unmissed =
+                bytes.is_none() && file.parent().is_some_and(|p| p.ends_with("manifests"));
+            if !is_unmissed {
+                assert!(verified.status == 1, "{name}: {verified:#?}");
+                assert!(
+                    verified.stderr.contains("[LC0551]"),
+                    "{name}: {verified:#?}"
+                );
+                assert!(verified.stdout.contains(&name), "{name}: {verified:#?}");
+            }
+            std::fs::write(file, &whole).expect("written");
+        }
+    }
+    world.verify().ok();
+    // What cannot be read is not brought back by half.
+    let newest = all
+        .iter()
+        .rfind(|file| file.to_string_lossy().contains("/objects/"));
+    std::fs::remove_file(newest.expect("objects")).expect("removed");
+    let refused = world.restore("half", &[]);
+    assert!(
+        refused.status == 1 && refused.stderr.contains("[LC0551]"),
+        "{refused:#?}"
+    );
+    assert_eq!(
+        world.on(&["sql", "half", "SELECT * FROM accounts"]).status,
+        1
+    );
+}
+
+/// Storage with the protocol of S3: `moto_server -p 5000` of the Python package `moto[server]`, or another one at the address in
+/// `LIGHTCONE_TEST_S3`.
+#[test]
+#[ignore = "needs a server for S3"]
+fn storage_with_the_protocol_of_s3() {
+    let endpoint = std::env::var("LIGHTCONE_TEST_S3");
+    let endpoint = endpoint.unwrap_or_else(|_| "http://127.0.0.1:5000".to_owned());
+    let variables = [
+        ("AWS_ACCESS_KEY_ID", "test"),
+        ("AWS_SECRET_ACCESS_KEY", "test"),
+        ("AWS_REGION", "us-east-1"),
+        ("AWS_ENDPOINT_URL", endpoint.as_str()),
+        ("AWS_ALLOW_HTTP", "true"),
+    ];
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let bucket = format!("backups-{}", std::process::id());
+    let made = reqwest::Client::new().put(format!("{endpoint}/{bucket}"));
+    let made = runtime.block_on(made.send()).expect("an answer");
+    assert!(made.status().is_success(), "{made:?}");
+    let world = World::start(CONFIG);
+    let place = format!("s3://{bucket}/of/bank");
+    let on = |args: &[&str]| {
+        let args = [&["backup"], args, &["--place", &place]].concat();
+        world.on_with(&args, &variables)
+    };
+    let load = Load::start(&world, 4);
+    for _ in 0..6 {
+        let made = on(&["create", "bank"]).ok();
+        assert!(!made.stderr.contains("begins anew"), "{made:#?}");
+        std::thread::sleep(Duration::from_millis(300));
+    }
+    drop(load);
+    on(&["create", "bank"]).ok();
+    let verified = on(&["verify"]).ok().stdout;
+    assert!(verified.contains("7 backups in"), "{verified}");
+    let listed = on(&["list"]).ok().stdout;
+    assert_eq!(listed.lines().count(), 9, "{listed}");
+    on(&["restore", "copy"]).ok();
+    assert_eq!(world.sums("copy"), (ACCOUNTS, TOTAL));
+    let gone = format!("s3://{bucket}-gone/x");
+    let refused = world.on_with(&["backup", "create", "bank", "--place", &gone], &variables);
+    assert!(
+        refused.status == 1 && refused.stderr.contains("[LC0888]"),
+        "{refused:#?}"
+    );
+}
