@@ -30,7 +30,7 @@ pub struct Context {
     pub known: Arc<Mutex<Ledger>>,
     /// They finish what they are at.
     pub ends: Arc<AtomicBool>,
-    /// How often somebody's rights were lowered.
+    /// How often rights were lowered.
     pub lowered: Arc<AtomicUsize>,
     /// Guests are told to.
     pub may_panic: bool,

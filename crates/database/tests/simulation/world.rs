@@ -36,7 +36,7 @@ pub struct World {
     /// All that was drawn, and what came of it.
     trace: DefaultHasher,
     steps: u64,
-    /// What clients and faults did, in words, if somebody is to read it.
+    /// What clients and faults did, in words, if they are to be read.
     history: Option<Vec<String>>,
 }
 
