@@ -41,7 +41,7 @@ def run(program: str, tree: Path, seconds: int) -> tuple[float, str | None]:
     env = {**os.environ, "SIMULATE_SECONDS": str(seconds), "SIMULATE_SHRINK": "0"}
     started = time.monotonic()
     try:
-        command = [program, "what_was_acknowledged", "--nocapture"]
+        command = [program, "what_was_acknowledged_is", "--nocapture"]
         ran = subprocess.run(command, cwd=tree, env=env, capture_output=True, text=True, timeout=seconds + HANGS_AFTER_S)
     except subprocess.TimeoutExpired:
         return time.monotonic() - started, "it stands still"

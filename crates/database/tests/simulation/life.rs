@@ -153,7 +153,8 @@ fn tables(world: &Simulated, database: &DatabaseHandle) -> Tables {
         rows.sort_by_key(|row| row[0].as_u64());
         rows
     };
-    assert!(rows("st_client").is_empty(), "clients are left");
+    // Who asks is one, for as long as that takes.
+    assert!(rows("st_client").len() <= 1, "clients are left");
     let mut tables = Tables(TABLES.map(|table| (table, rows(table))).into());
     tables.0.insert(JOBS_LATER, rows("jobs"));
     tables

@@ -43,7 +43,7 @@ fn holds(case: &Case, twice: bool) -> life::Lasted {
     };
     panic!(
         "make simulate SEED={case} fails: {failure}\n{}",
-        shrink::told(case)
+        shrink::told(case, &failure)
     );
 }
 

@@ -83,8 +83,9 @@ fn smaller(case: &Case) -> Vec<Case> {
     smaller
 }
 
-/// The smallest case that is found, and its history.
-pub fn told(case: &Case) -> String {
+/// The smallest case that is found to fail at the same place, and its history.
+pub fn told(case: &Case, failure: &str) -> String {
+    let place = |text: &str| text.lines().next().map(str::to_owned);
     let seconds = setting("SIMULATE_SHRINK").and_then(|text| text.parse().ok());
     let end = Instant::now() + Duration::from_secs(seconds.unwrap_or(SECONDS_MAX));
     let mut smallest = *case;
@@ -96,7 +97,9 @@ pub fn told(case: &Case) -> String {
                 }
                 let seed = smallest.seed + (seed << 32);
                 let less = Case { seed, ..less };
-                if outcome(&less, false).is_err() {
+                let fails =
+                    outcome(&less, false).is_err_and(|of| place(&of.text) == place(failure));
+                if fails {
                     smallest = less;
                     continue 'smaller;
                 }

@@ -18,7 +18,7 @@ use tokio::sync::oneshot;
 /// The year 2000 in microseconds.
 const BEGIN_US: i64 = 946_684_800_000_000;
 /// What is not known after so many steps never is.
-const STEPS_MAX: usize = 300_000;
+const STEPS_MAX: usize = 100_000;
 
 #[derive(Default)]
 pub struct World {
