@@ -12,6 +12,7 @@ mod guest;
 mod history;
 mod ledger;
 mod life;
+mod outboxes;
 mod real;
 mod shrink;
 mod watchers;

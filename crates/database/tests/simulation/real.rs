@@ -99,8 +99,8 @@ fn simulate(seed: u64, engine: &Arc<dyn ModuleEngine>) -> u64 {
     trace
 }
 
-#[test]
-fn a_module_in_webassembly_keeps_what_was_acknowledged() {
+/// An engine that keeps what it has compiled for as long as the directory is there.
+pub fn engine() -> (Arc<dyn ModuleEngine>, tempfile::TempDir) {
     let cache = tempfile::tempdir().expect("a directory");
     let engine_options = WasmEngineOptions {
         code_cache: Some(CodeCacheOptions {
@@ -110,8 +110,13 @@ fn a_module_in_webassembly_keeps_what_was_acknowledged() {
         }),
         ..WasmEngineOptions::default()
     };
-    let engine: Arc<dyn ModuleEngine> =
-        Arc::new(WasmEngine::new(engine_options).expect("the engine starts"));
+    let engine = WasmEngine::new(engine_options).expect("the engine starts");
+    (Arc::new(engine), cache)
+}
+
+#[test]
+fn a_module_in_webassembly_keeps_what_was_acknowledged() {
+    let (engine, _cache) = engine();
     for seed in 0..SEEDS {
         assert_eq!(simulate(seed, &engine), simulate(seed, &engine), "{seed}");
     }
