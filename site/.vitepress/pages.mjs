@@ -38,6 +38,7 @@ const GROUPS = [
       "docs/CONTRIBUTING.md",
       "docs/recipes.md",
       "docs/fuzzing.md",
+      "docs/simulation.md",
     ],
   },
   { text: "Error codes", pages: ["docs/errors/README.md", ...below("docs/errors")], isLong: true },

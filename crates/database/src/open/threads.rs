@@ -10,7 +10,7 @@ use std::time::Duration;
 use lightcone_engine::Datastore;
 use lightcone_host::ModuleInstance;
 use lightcone_log::{
-    CommitEvent, Log, LogError, LogWorker, LogWriter, LogWriterOptions, THREAD_NAME,
+    CommitEvent, Log, LogError, LogWorker, LogWriter, LogWriterOptions, ProposeError, THREAD_NAME,
 };
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
@@ -127,7 +127,7 @@ pub(super) fn start(opened: Opened) -> Result<DatabaseHandle, Error> {
         state: WriterState::default(),
         traced: None,
     };
-    let writer = WriterThread(Some(writer), shared.clone());
+    let writer = WriterThread(Running::Writer(Box::new(writer)), shared.clone());
     spawn(&shared, "writer", shared.stack_bytes(), writer)?;
     Ok(DatabaseHandle::new(shared))
 }
@@ -261,64 +261,108 @@ fn log_failed(shared: &Shared, error: &LogError) {
 }
 
 /// The writer, which gives the log back however it ends.
-struct WriterThread(Option<Writer>, Arc<Shared>);
+struct WriterThread(Running, Arc<Shared>);
+
+/// What is stepped there.
+enum Running {
+    Writer(Box<Writer>),
+    /// It has panicked.
+    Failed(Failed),
+    Nothing,
+}
 
 impl Worker for WriterThread {
     fn step(&mut self) -> Next {
-        let Some(writer) = &mut self.0 else {
-            return Next::Ended;
+        let next = match &mut self.0 {
+            Running::Writer(writer) => {
+                // What comes later has a later time.
+                writer.inputs.take();
+                let now = self.1.environment().clocks();
+                let stepped = catch_unwind(AssertUnwindSafe(|| writer.step(now)));
+                stepped.unwrap_or_else(|panic| self.fail(panic_text(&panic)))
+            }
+            Running::Failed(failed) => failed.step(&self.1),
+            Running::Nothing => return Next::Ended,
         };
-        // What comes later has a later time.
-        writer.inputs.take();
-        let now = self.1.environment().clocks();
-        let stepped = catch_unwind(AssertUnwindSafe(|| writer.step(now)));
-        let next = stepped.unwrap_or_else(|panic| {
-            self.fail(panic_text(&panic));
-            Next::Ended
-        });
         if next == Next::Ended {
-            self.0 = None;
+            // From here on others may open the log.
+            self.0 = Running::Nothing;
             self.1.status.set_ended();
         }
         next
     }
 
     fn wait(&mut self) {
-        if let Some(writer) = &mut self.0 {
-            writer.wait();
+        match &mut self.0 {
+            Running::Writer(writer) => writer.wait(),
+            Running::Failed(failed) => failed.wait(&self.1),
+            Running::Nothing => {}
         }
     }
 }
 
 impl WriterThread {
     /// A bug must not take the other databases with it: this one stops, and opens again from its log.
-    fn fail(&mut self, panic: &str) {
-        let failed = &self.1;
-        tracing::error!(database = %failed.options.identity, panic, "the writer failed; the database stops [LC0308]");
-        let Some(writer) = self.0.take() else { return };
-        let (log, fanout) = (writer.way_out.log.clone(), writer.way_out.fanout.clone());
+    fn fail(&mut self, panic: &str) -> Next {
+        let shared = &self.1;
+        tracing::error!(database = %shared.options.identity, panic, "the writer failed; the database stops [LC0308]");
+        let Running::Writer(writer) = std::mem::replace(&mut self.0, Running::Nothing) else {
+            return Next::Ended;
+        };
+        let (committer, fanout) = (writer.way_out.log.clone(), writer.way_out.fanout.clone());
         drop(writer);
-        failed.close();
-        failed.snapshots.cancel();
-        failed.procedures.stop();
-        // What was submitted becomes durable and is answered before what waits for more is given up. A snapshot that waits for what
-        // was never submitted ends too. The log stays locked until the snapshot has ended.
-        let log = log.shutdown();
-        let (done, _) = oneshot::channel();
-        let _ = fanout.send(FanoutItem::Stop {
-            code: 1011,
-            reason: FAILED_TEXT.to_owned(),
-            done,
+        shared.close();
+        shared.snapshots.cancel();
+        shared.procedures.stop();
+        committer.close();
+        self.0 = Running::Failed(Failed {
+            committer,
+            fanout,
+            log: None,
         });
-        // It is given up before its next page.
-        let no_snapshot = failed.snapshots.hold_within(LOG_GIVEN_BACK_MAX);
-        if no_snapshot.is_none() {
-            tracing::error!(database = %failed.options.identity, "a snapshot that is being written does not end; the database opens again when it has");
-            failed.status.set_ended();
+        Next::More
+    }
+}
+
+/// What is left to do after a panic of the writer.
+struct Failed {
+    committer: Arc<LogWriter>,
+    fanout: Sender<FanoutItem>,
+    /// When it has ended.
+    log: Option<Result<Box<dyn Log>, ProposeError>>,
+}
+
+impl Failed {
+    /// What was submitted becomes durable and is answered before what waits for more is given up. A snapshot that waits for what
+    /// was never submitted ends too. The log stays locked until the snapshot has ended.
+    fn step(&mut self, shared: &Shared) -> Next {
+        if !self.committer.has_ended() {
+            return Next::Waits;
         }
-        let _no_snapshot = no_snapshot.unwrap_or_else(|| failed.snapshots.hold());
-        failed.outbox.end();
-        drop(log);
+        if self.log.is_none() {
+            self.log = Some(self.committer.shutdown());
+            let (done, _) = oneshot::channel();
+            let _ = self.fanout.send(FanoutItem::Stop {
+                code: 1011,
+                reason: FAILED_TEXT.to_owned(),
+                done,
+            });
+        }
+        if !shared.snapshots.is_idle() {
+            return Next::Waits;
+        }
+        shared.outbox.end();
+        Next::Ended
+    }
+
+    fn wait(&self, shared: &Shared) {
+        self.committer.wait_ended();
+        // A snapshot is given up before its next page.
+        if self.log.is_some() && shared.snapshots.hold_within(LOG_GIVEN_BACK_MAX).is_none() {
+            tracing::error!(database = %shared.options.identity, "a snapshot that is being written does not end; the database opens again when it has");
+            shared.status.set_ended();
+            drop(shared.snapshots.hold());
+        }
     }
 }
 

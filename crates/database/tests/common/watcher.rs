@@ -21,6 +21,12 @@ pub type Bag = BTreeMap<Vec<u8>, i64>;
 pub struct Watcher {
     pub client: Client,
     pub identity: Identity,
+    held: Held,
+}
+
+/// What a client keeps of messages.
+#[derive(Default)]
+pub struct Held {
     rows: BTreeMap<(u32, String), Bag>,
     /// Updates since they were last taken: the tables of each.
     updates: Vec<Vec<String>>,
@@ -37,11 +43,7 @@ impl Watcher {
         Watcher {
             client: Client::connect(database, identity, id).await,
             identity,
-            rows: BTreeMap::new(),
-            updates: Vec::new(),
-            errors: Vec::new(),
-            events: Vec::new(),
-            sets: BTreeSet::new(),
+            held: Held::default(),
         }
     }
 
@@ -99,12 +101,9 @@ impl Watcher {
                     result,
                 } => {
                     let rows = result.unwrap_or_else(|error| panic!("{text}: {error}"));
-                    let rows = rows.tables.iter().flat_map(|table| table.rows.iter());
-                    let mut bag = Bag::new();
-                    rows.for_each(|row| *bag.entry(row.to_vec()).or_default() += 1);
-                    return bag;
+                    return bag_of(&rows);
                 }
-                message => self.take(message),
+                message => self.held.take(message),
             }
         }
     }
@@ -122,14 +121,14 @@ impl Watcher {
             let message = self.client.next().await;
             if let ServerMessage::ReducerResult { result, .. } = message {
                 match result {
-                    ReducerOutcome::Ok { query_sets, .. } => self.update(query_sets),
+                    ReducerOutcome::Ok { query_sets, .. } => self.held.update(query_sets),
                     ReducerOutcome::OkEmpty => {}
                     ReducerOutcome::Err(text) => return Some(ReducerOutcome::error_text(&text)),
                     ReducerOutcome::InternalError(text) => return Some(text),
                 }
                 return None;
             }
-            self.take(message);
+            self.held.take(message);
         }
     }
 
@@ -141,12 +140,62 @@ impl Watcher {
         loop {
             match self.client.next().await {
                 ServerMessage::OneOffQueryResult { request_id: 77, .. } => return,
-                message => self.take(message),
+                message => self.held.take(message),
             }
         }
     }
 
-    fn take(&mut self, message: ServerMessage) {
+    /// The query sets that it has.
+    pub fn sets(&self) -> Vec<u32> {
+        self.held.sets()
+    }
+
+    /// Drops the rows of a query set.
+    pub fn forget(&mut self, set: u32) {
+        self.held.forget(set);
+    }
+
+    /// Rows of event tables, in the order in which they came.
+    pub fn events(&self) -> &[Vec<u8>] {
+        &self.held.events
+    }
+
+    /// What it has of a table in a set.
+    pub fn rows(&self, set: u32, table: &str) -> Bag {
+        self.held.rows(set, table)
+    }
+
+    /// The tables of a query set of which there were rows.
+    pub fn tables(&self, set: u32) -> Vec<&str> {
+        let of_set = self.held.rows.keys().filter(|(of, _)| *of == set);
+        of_set.map(|(_, table)| table.as_str()).collect()
+    }
+
+    /// The tables of each update since the last time.
+    pub fn take_updates(&mut self) -> Vec<Vec<String>> {
+        std::mem::take(&mut self.held.updates)
+    }
+
+    pub fn take_errors(&mut self) -> Vec<(u32, String)> {
+        self.held.take_errors()
+    }
+
+    /// Ends a query set.
+    pub async fn unsubscribe(&mut self, set: u32) {
+        let message = ClientMessage::Unsubscribe {
+            request_id: 3,
+            query_set_id: set,
+            send_dropped_rows: false,
+        };
+        self.client.send(&[message]).await;
+        self.settle().await;
+    }
+}
+
+impl Held {
+    /// # Panics
+    /// If it is none that a client expects.
+    pub fn take(&mut self, message: ServerMessage) {
         match message {
             ServerMessage::SubscribeApplied {
                 query_set_id, rows, ..
@@ -240,25 +289,9 @@ impl Watcher {
         self.sets.iter().copied().collect()
     }
 
-    /// Ends a query set.
-    pub async fn unsubscribe(&mut self, set: u32) {
-        let message = ClientMessage::Unsubscribe {
-            request_id: 3,
-            query_set_id: set,
-            send_dropped_rows: false,
-        };
-        self.client.send(&[message]).await;
-        self.settle().await;
-    }
-
     /// Drops the rows of a query set.
     pub fn forget(&mut self, set: u32) {
         self.rows.retain(|(of, _), _| *of != set);
-    }
-
-    /// Rows of event tables, in the order in which they came.
-    pub fn events(&self) -> &[Vec<u8>] {
-        &self.events
     }
 
     /// What it has of a table in a set.
@@ -267,18 +300,15 @@ impl Watcher {
         rows.cloned().unwrap_or_default()
     }
 
-    /// The tables of a query set of which there were rows.
-    pub fn tables(&self, set: u32) -> Vec<&str> {
-        let of_set = self.rows.keys().filter(|(of, _)| *of == set);
-        of_set.map(|(_, table)| table.as_str()).collect()
-    }
-
-    /// The tables of each update since the last time.
-    pub fn take_updates(&mut self) -> Vec<Vec<String>> {
-        std::mem::take(&mut self.updates)
-    }
-
     pub fn take_errors(&mut self) -> Vec<(u32, String)> {
         std::mem::take(&mut self.errors)
     }
+}
+
+/// The rows of an answer.
+pub fn bag_of(rows: &QueryRows) -> Bag {
+    let rows = rows.tables.iter().flat_map(|table| table.rows.iter());
+    let mut bag = Bag::new();
+    rows.for_each(|row| *bag.entry(row.to_vec()).or_default() += 1);
+    bag
 }

@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+"""Plants faults, one at a time, in a copy of the committed tree, and says how soon the simulation finds each.
+
+    scripts/planted-faults.py [--seconds N] [--features F] [part of a name ...]
+
+The faults are those of crates/database/tests/planted/faults.toml. Building takes its time, so this is no part of the tests. The copy, and
+what is built of it, stay in CARGO_TARGET_DIR, or in ~/.cache/lightcone/planted. Prints the rows of the table in docs/simulation.md. Fails
+if a fault is not found, or if something is found without any.
+"""
+
+import argparse
+import io
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import time
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+FAULTS = "crates/database/tests/planted/faults.toml"
+# A fault may also make the simulation stand still.
+HANGS_AFTER_S = 180
+
+
+def copy(tree: Path) -> None:
+    """Makes the tree that of the last commit. Files that are so already keep their times, so that they are not built again."""
+    archive = subprocess.run(["git", "archive", "HEAD"], cwd=ROOT, check=True, capture_output=True).stdout
+    with tarfile.open(fileobj=io.BytesIO(archive)) as files:
+        for entry in files:
+            file = tree / entry.name
+            if not entry.isfile():
+                continue
+            content = files.extractfile(entry).read()
+            if not file.is_file() or file.read_bytes() != content:
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_bytes(content)
+                file.chmod(entry.mode)
+
+
+def build(tree: Path, target: str, features: list[str]) -> str | None:
+    """The program of the simulation, or None if the compiler refuses it."""
+    command = ["cargo", "test", "--locked", "--workspace", "--test", "simulation", "--no-run", *features]
+    built = subprocess.run(
+        command, cwd=tree, env={**os.environ, "CARGO_TARGET_DIR": target}, capture_output=True, text=True
+    )
+    if built.returncode != 0:
+        print(built.stderr, file=sys.stderr)
+        return None
+    return re.search(r"\((.*)\)\s*$", built.stderr.strip()).group(1)
+
+
+def run(program: str, tree: Path, seconds: int) -> tuple[float, str | None]:
+    """How long it took, and what was found."""
+    env = {**os.environ, "SIMULATE_SECONDS": str(seconds), "SIMULATE_SHRINK": "0"}
+    started = time.monotonic()
+    try:
+        command = [program, "what_was_acknowledged_is", "--nocapture"]
+        ran = subprocess.run(command, cwd=tree, env=env, capture_output=True, text=True, timeout=seconds + HANGS_AFTER_S)
+    except subprocess.TimeoutExpired:
+        return time.monotonic() - started, "it stands still"
+    took = time.monotonic() - started
+    if ran.returncode == 0:
+        return took, None
+    told = re.search(r"make simulate SEED=(\S+) fails: (.*)", ran.stderr + ran.stdout)
+    return took, f"{told.group(1)}: {told.group(2)}" if told else f"it ended with {ran.returncode}"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--seconds", type=int, default=300, help="for each fault, at most")
+    parser.add_argument("--features", action="append", default=[], help="for cargo")
+    asked = parser.parse_args()
+    features = [f"--features={of}" for of in asked.features]
+    target = os.environ.get("CARGO_TARGET_DIR", str(Path.home() / ".cache/lightcone/planted"))
+    tree = Path(target) / "planted"
+    copy(tree)
+    faults = tomllib.loads((tree / FAULTS).read_text())["fault"]
+    faults = [of for of in faults if not asked.names or any(part in of["name"] for part in asked.names)]
+    program = build(tree, target, features)
+    found = run(program, tree, 20)[1] if program else "it does not compile"
+    if found:
+        print(f"without any fault: {found}", file=sys.stderr)
+        return 1
+    missed = 0
+    for fault in faults:
+        file = tree / fault["file"]
+        whole = file.read_text()
+        old, new = fault["old"].strip("\n"), fault["new"].strip("\n")
+        if whole.count(old) != 1:
+            print(f"{fault['name']}: its text is not once in {fault['file']}", file=sys.stderr)
+            missed += 1
+            continue
+        file.write_text(whole.replace(old, new))
+        program = build(tree, target, features)
+        took, found = run(program, tree, asked.seconds) if program else (0.0, None)
+        file.write_text(whole)
+        missed += found is None
+        when = f"{took:.0f} s" if found else "not found" if program else "does not compile"
+        print(f"| {fault['name']} | `{fault['file']}` | {when} |", flush=True)
+        print(f"    {found}", file=sys.stderr, flush=True)
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
