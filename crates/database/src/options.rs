@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use lightcone_accounts::{Account, Kind, Terms};
 use lightcone_engine::Datastore;
-use lightcone_host::{ConsoleSink, HostConfig, InstanceAccounts, ModuleEngine};
+use lightcone_host::{ConsoleSink, HostConfig, InstanceAccounts, ModuleEngine, Secrets};
 /// Bounds of one database.
 pub use lightcone_limits::DatabaseLimits as Limits;
 use lightcone_live::WindowLimits;
@@ -26,6 +26,7 @@ use crate::messages::Carrier;
 use crate::no_schedules;
 use crate::reads::ReadPool;
 use crate::trace::Tracer;
+use crate::variables::Sealing;
 
 /// Stack of a thread that runs module code, beyond what the code may use, in bytes.
 pub(crate) const WRITER_STACK_EXTRA_BYTES: usize = 4 << 20;
@@ -94,6 +95,7 @@ pub struct Commons {
     databases: AtomicU64,
     tracer: OnceLock<Arc<dyn Tracer>>,
     carrier: OnceLock<Arc<dyn Carrier>>,
+    secrets: OnceLock<Arc<Secrets>>,
 }
 
 impl Commons {
@@ -145,6 +147,7 @@ impl Commons {
             databases: AtomicU64::new(0),
             tracer: OnceLock::new(),
             carrier: OnceLock::new(),
+            secrets: OnceLock::new(),
         })
     }
 
@@ -218,6 +221,15 @@ impl Commons {
         self.carrier.get()
     }
 
+    /// Has secret variables sealed with a key that lasts, from now on. The first one stays.
+    pub fn set_secrets(&self, secrets: Arc<Secrets>) {
+        let _ = self.secrets.set(secrets);
+    }
+
+    pub(crate) fn secrets(&self) -> &Arc<Secrets> {
+        self.secrets.get_or_init(|| Arc::new(Secrets::in_memory()))
+    }
+
     /// Bytes that clients have asked for and not yet taken.
     pub fn clients_bytes(&self) -> usize {
         self.memory.used()
@@ -282,6 +294,13 @@ impl DatabaseOptions {
     /// Notes for the next start of the server whether nothing is planned.
     pub(crate) fn note_no_schedules(&self, no_schedules: bool) -> io::Result<()> {
         no_schedules::set(&*self.storage, &self.directory, no_schedules)
+    }
+
+    pub(crate) fn sealing(&self) -> Sealing<'_> {
+        Sealing {
+            secrets: self.commons.secrets(),
+            database: &self.identity,
+        }
     }
 
     pub(crate) fn window_limits(&self) -> WindowLimits {

@@ -324,6 +324,7 @@ async fn watch(database: DatabaseHandle, known: Known) {
         rights: Rights::default(),
         connection_id: ConnectionId(77),
         session_id: None,
+        session_grace: Duration::ZERO,
         jwt_payload: "{}".into(),
         confirmed: true,
         protocol: Protocol::V3,
