@@ -140,7 +140,7 @@ export class Lifecycle {
       compression,
       lightMode,
       confirmedReads,
-      sessionId: reconnect ? this.#sessionId : undefined,
+      sessionId: reconnect && this.#sessionId,
       graceMs: reconnect?.graceMs,
     });
   }

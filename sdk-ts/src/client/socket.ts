@@ -154,14 +154,15 @@ function compressionParameter(wanted: WebSocketArgs["compression"]): string {
 /** Opens a socket to a database, with `binaryType` set to `arraybuffer`. */
 export async function openWebSocket(args: WebSocketArgs): Promise<WebSocket> {
   const url = endpoint(args.url, `v1/database/${encodeURIComponent(args.nameOrAddress)}/subscribe`);
-  url.protocol = url.protocol.replace(/^http/, "ws");
+  url.protocol = url.protocol.replace("http", "ws");
   const parameters = url.searchParams;
-  if (args.authToken) parameters.set("token", await shortLivedToken(args.url, args.authToken, args.signal));
+  if (args.authToken)
+    parameters.set("token", await shortLivedToken(args.url, args.authToken, args.signal));
   parameters.set("compression", compressionParameter(args.compression));
   if (args.lightMode) parameters.set("light", "true");
   if (args.confirmedReads !== undefined) parameters.set("confirmed", String(args.confirmedReads));
   if (args.sessionId !== undefined) parameters.set("session_id", args.sessionId);
-  if (args.graceMs) parameters.set("session_grace", String(args.graceMs));
+  if (args.graceMs !== undefined) parameters.set("session_grace", String(args.graceMs));
   const Socket = await findWebSocket();
   if (args.signal?.aborted) throw new ClientError("LC0831", "this connection is no longer wanted");
   const socket = new Socket(url.href, args.wsProtocol);
