@@ -156,8 +156,7 @@ export async function openWebSocket(args: WebSocketArgs): Promise<WebSocket> {
   const url = endpoint(args.url, `v1/database/${encodeURIComponent(args.nameOrAddress)}/subscribe`);
   url.protocol = url.protocol.replace("http", "ws");
   const parameters = url.searchParams;
-  if (args.authToken)
-    parameters.set("token", await shortLivedToken(args.url, args.authToken, args.signal));
+  if (args.authToken) parameters.set("token", await shortLivedToken(args.url, args.authToken, args.signal));
   parameters.set("compression", compressionParameter(args.compression));
   if (args.lightMode) parameters.set("light", "true");
   if (args.confirmedReads !== undefined) parameters.set("confirmed", String(args.confirmedReads));
