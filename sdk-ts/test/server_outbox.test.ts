@@ -80,6 +80,12 @@ ${more}`).then((module) => module.hooks.__describe_module__());
   await expect(table(good, callback("a", "table({}, row)"))).rejects.toThrow("is no outbox table");
 });
 
+it("hashes as generated bindings have it", async () => {
+  const file = new URL("types/fixtures/remote_bindings.ts", import.meta.url);
+  const { signatureHash: hash } = remoteReducer("receive", { number: t.u64(), text: t.string() });
+  expect(await readFile(file, "utf8")).toContain(`signatureHash: Uint8Array.of(${hash.join(", ")})`);
+});
+
 it("is the module of the tests of the database", async () => {
   const source = await readFile(new URL("../../modules/outbox-ts/src/index.ts", import.meta.url), "utf8");
   const module = await Module.load(

@@ -148,12 +148,62 @@ fn variables_come_with_a_publish_and_change_without_one() {
         on(&["env", "get", "keys", "API_KEY"]).ok().stdout,
         format!("{SECRET}\n")
     );
+    // Ours: secrets. They are set and never shown, and stay secrets.
+    let silent_status = |args: &[&str], status: i32| {
+        let outcome = silent(on(args));
+        assert_eq!(outcome.status, status, "{outcome:#?}");
+        outcome
+    };
+    let set = [
+        "env",
+        "set",
+        "keys",
+        "GREETING=s3cret",
+        "PLAIN=shown",
+        "--secret",
+        "GREETING",
+    ];
+    silent_status(&set, 0);
+    let listed = silent_status(&["env", "list", "keys"], 0).stdout;
+    assert!(
+        listed.contains("(secret)") && listed.contains("shown"),
+        "{listed}"
+    );
+    assert!(!listed.contains("sealed"), "{listed}");
+    let got = silent_status(&["env", "get", "keys", "GREETING"], 1);
+    assert!(
+        got.stderr.contains("GREETING is set, and is a secret"),
+        "{got:#?}"
+    );
+    on(&["call", "keys", "look", "GREETING"]).ok();
+    let read = on(&[
+        "sql",
+        "keys",
+        "SELECT value FROM seen WHERE place = 'reducer'",
+    ]);
+    assert!(read.ok().stdout.contains("s3cret"), "the module reads it");
+    let publish = ["publish", "-b", &program, "keys", "--env-file", &file];
+    silent_status(&[&publish[..], &["--secret", "API_KEY"]].concat(), 0);
+    silent_status(&["env", "get", "keys", "API_KEY"], 1);
+    silent_status(&publish, 0);
+    silent_status(&["env", "get", "keys", "API_KEY"], 1);
+    silent_status(&["env", "set", "keys", "PLAIN=x", "--secret", "OTHER"], 1);
+    for args in [
+        &["sql", "keys", "SELECT * FROM st_env"][..],
+        &["sql", "keys", "EXPLAIN SELECT * FROM st_env"],
+        &["changes", "keys", "--no-follow", "--tables", "st_env"],
+        &["logs", "keys"],
+    ] {
+        silent(on(args));
+    }
     // Cleared data have no variables either.
     let args = ["publish", "-y", "-c", "-b", &program, "keys"];
     assert_eq!(on(&args).status, 1);
+    let listed = on(&["env", "list", "keys"]).ok().stdout;
+    assert!(listed.contains("PLAIN"), "{listed}");
+    on(&[&args[..], &["--env-file", &file]].concat()).ok();
     assert_eq!(
         on(&["env", "get", "keys", "API_KEY"]).ok().stdout,
         format!("{SECRET}\n")
     );
-    on(&[&args[..], &["--env-file", &file]].concat()).ok();
 }

@@ -311,8 +311,18 @@ fn servers_that_are_killed_lose_no_message_and_repeat_none() {
 /// The bindings that the module itself is written with are those that are generated of it.
 /// That a file holds the bindings of the module.
 fn assert_bindings(home: &Home, path: &str) {
-    let got = std::fs::read_to_string(home.path(path)).expect("the file");
     let want = include_str!("../../../modules/latest-rs/src/outbox/bindings.rs");
+    assert_file(home, path, want);
+}
+
+/// The compiler looks at the same file with our package (`sdk-ts/test/types.test.ts`).
+fn assert_typescript(home: &Home, path: &str) {
+    let want = include_str!("../../../sdk-ts/test/types/fixtures/remote_bindings.ts");
+    assert_file(home, path, want);
+}
+
+fn assert_file(home: &Home, path: &str, want: &str) {
+    let got = std::fs::read_to_string(home.path(path)).expect("the file");
     for (number, (got, want)) in got.lines().zip(want.lines()).enumerate() {
         assert_eq!(got, want, "line {}", number + 1);
     }
@@ -357,9 +367,21 @@ fn dependencies_of_a_project_are_bindings_of_databases() {
     let twice = "[{ name: 'a', database: 'beta' }, { name: 'a', database: 'beta' }]";
     refused(twice, "two dependencies with the name `a`");
     refused("[{ name: 'gone', database: 'gone' }]", "gone");
-    home.write("m/package.json", "{}");
-    std::fs::remove_file(home.path("m/Cargo.toml")).expect("removed");
-    refused("[{ name: 'a', database: 'beta' }]", "are for Rust modules");
+    // Of a TypeScript module.
+    std::fs::remove_dir_all(home.path("m")).expect("removed");
+    home.write(
+        "m/package.json",
+        r#"{ "dependencies": { "spacetimedb": "npm:lightcone@0.1.0" } }"#,
+    );
+    configure("[{ name: 'other', database: 'beta' }]");
+    home.run(&["generate"]).ok();
+    assert_typescript(home, "m/src/remote_bindings/other/index.ts");
+    std::fs::remove_dir_all(home.path("m")).expect("removed");
+    home.write("m/m.csproj", "<Project/>");
+    refused(
+        "[{ name: 'a', database: 'beta' }]",
+        "are for Rust and TypeScript modules",
+    );
 }
 
 #[test]
@@ -377,17 +399,21 @@ fn bindings_for_modules_are_generated() {
     ];
     home.run(&[&made[..], &[&module("outbox")]].concat()).ok();
     assert_bindings(&home, "out/mod.rs");
-    let other = home.run(&[
-        "generate",
-        "--lang",
-        "ts",
-        "--bindings",
-        "module",
-        "-b",
-        "x",
-    ]);
+    home.write(
+        "ts/package.json",
+        r#"{ "dependencies": { "spacetimedb": "npm:lightcone@0.1.0" } }"#,
+    );
+    let of = |lang: &str, program: &str| {
+        let of = ["--lang", lang, "--out-dir", "ts/out", "-b", program];
+        home.run(&[&["generate", "--bindings", "module"], &of[..]].concat())
+    };
+    of("ts", &module("outbox")).ok();
+    assert_typescript(&home, "ts/out/index.ts");
+    let other = of("csharp", "x");
     assert!(
-        other.stderr.contains("--bindings module is for rust only"),
+        other
+            .stderr
+            .contains("--bindings module is for rust and typescript only"),
         "{other:#?}"
     );
 }

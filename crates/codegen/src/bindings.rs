@@ -6,6 +6,10 @@ pub enum Language {
         /// The npm package that the bindings import from: `spacetimedb` or `lightcone`.
         package: String,
     },
+    /// For modules that send messages to this one by outbox tables.
+    TypeScriptModule {
+        package: String,
+    },
     Rust,
     /// For modules that send messages to this one by outbox tables.
     RustModule,

@@ -24,6 +24,9 @@ pub fn generate(def: &ModuleDef, options: &Options) -> Result<Bindings> {
     let skipped_tables = std::mem::take(&mut module.skipped_tables);
     let mut files = match &options.language {
         Language::TypeScript { package } => typescript::generate(&module, package, options)?,
+        Language::TypeScriptModule { package } => {
+            typescript::remote::generate(&module.flattened()?, def, package, options)?
+        }
         Language::Rust => rust::generate(&module.flattened()?, options)?,
         Language::RustModule => rust::remote::generate(&module.flattened()?, def)?,
         Language::Csharp { namespace } => {

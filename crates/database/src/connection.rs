@@ -68,6 +68,11 @@ impl Connection {
 }
 
 impl RequestSender {
+    /// The client ends the connection, and did not lose it.
+    pub fn leave(&self) {
+        self.queue.leave();
+    }
+
     /// Queues one WebSocket message: one (v2) or many (v3) BSATN `ClientMessage`s, long ones piece by piece. Waits while the
     /// database is behind by [`Limits::inbox_messages_max`](crate::Limits::inbox_messages_max) or the byte bound, and while
     /// the client has as many queries under way as it may, so that a fast client is slowed down by TCP.

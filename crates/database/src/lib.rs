@@ -97,6 +97,7 @@ pub use error::{ChangesError, ConnectError, Error, Refusal, SqlError, SubmitErro
 pub use handle::{DatabaseHandle, ShutdownReason};
 pub use inbox::TableRows;
 pub use lightcone_host::{HttpHeader, HttpMethod, HttpRequest, HttpResponse, HttpVersion};
+pub use lightcone_host::{Secrets, SECRETS_KEY_BYTES};
 pub use lightcone_outbound::{AllowList, AllowRuleError, Outbound, OutboundError, OutboundOptions};
 pub use lightcone_query::{ParameterText, PARAMETERS_MAX, QUERY_BYTES_MAX};
 pub use lightcone_storage::{disk, Storage};

@@ -136,6 +136,7 @@ impl Program {
         let hash = bytes.hash();
         let task = load_task(options, purpose, hash, kind, bytes.len());
         let instance = instance.clone();
+        let secrets = options.commons.secrets().clone();
         options.loads.run(options.environment(), task, move || {
             let loaded = engine.load(&bytes, &instance)?;
             let def = ModuleDef::from_bsatn(loaded.describe())
@@ -145,7 +146,7 @@ impl Program {
                 bytes,
                 kind,
                 loaded: loaded.into(),
-                variables: Arc::new(ProgramVariables::new(hash, &def)),
+                variables: Arc::new(ProgramVariables::new(hash, &def, secrets)),
                 def: Arc::new(def),
             };
             let made = then(&program)?;

@@ -55,7 +55,8 @@ impl DatabaseHandle {
         let (options, log) = (&ground.options, ground.log.clone());
         let silent = options.host_config(Arc::new(NullConsole));
         let program = Program::load(options, &silent, program, kind, Purpose::Publish)?;
-        let variables = Arc::new(environment.checked(BTreeMap::new(), &program.def)?);
+        let variables =
+            Arc::new(environment.checked(BTreeMap::new(), &program.def, options.sealing())?);
         let (program, _) = initialize(options, program, variables.clone(), silent, None)?;
 
         make_directory(options)?;

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use lightcone_accounts::{Account, Kind, Terms};
 use lightcone_engine::Datastore;
-use lightcone_host::{ConsoleSink, HostConfig, InstanceAccounts, ModuleEngine};
+use lightcone_host::{ConsoleSink, HostConfig, InstanceAccounts, ModuleEngine, Secrets};
 /// Bounds of one database.
 pub use lightcone_limits::DatabaseLimits as Limits;
 use lightcone_live::WindowLimits;
@@ -27,6 +27,7 @@ use crate::messages::Carrier;
 use crate::reads::ReadPool;
 use crate::test_clock::TestClock;
 use crate::trace::Tracer;
+use crate::variables::Sealing;
 
 /// Stack of a thread that runs module code, beyond what the code may use, in bytes.
 pub(crate) const WRITER_STACK_EXTRA_BYTES: usize = 4 << 20;
@@ -96,6 +97,7 @@ pub struct Commons {
     tracer: OnceLock<Arc<dyn Tracer>>,
     carrier: OnceLock<Arc<dyn Carrier>>,
     due_notes: OnceLock<Arc<dyn DueNotes>>,
+    secrets: OnceLock<Arc<Secrets>>,
 }
 
 impl Commons {
@@ -148,6 +150,7 @@ impl Commons {
             tracer: OnceLock::new(),
             carrier: OnceLock::new(),
             due_notes: OnceLock::new(),
+            secrets: OnceLock::new(),
         })
     }
 
@@ -229,6 +232,15 @@ impl Commons {
     /// Has it noted from now on which databases are to be opened after a crash. The first one stays; without one, nothing is noted.
     pub fn set_due_notes(&self, notes: Arc<dyn DueNotes>) {
         let _ = self.due_notes.set(notes);
+    }
+
+    /// Has secret variables sealed with a key that lasts, from now on. The first one stays.
+    pub fn set_secrets(&self, secrets: Arc<Secrets>) {
+        let _ = self.secrets.set(secrets);
+    }
+
+    pub(crate) fn secrets(&self) -> &Arc<Secrets> {
+        self.secrets.get_or_init(|| Arc::new(Secrets::in_memory()))
     }
 
     /// Bytes that clients have asked for and not yet taken.
@@ -318,6 +330,13 @@ impl DatabaseOptions {
             let text = format!("cannot note that the database may act by itself: {reason}");
             Error::Other(text)
         })
+    }
+
+    pub(crate) fn sealing(&self) -> Sealing<'_> {
+        Sealing {
+            secrets: self.commons.secrets(),
+            database: &self.identity,
+        }
     }
 
     pub(crate) fn window_limits(&self) -> WindowLimits {

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::ops::Deref;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
 use lightcone_wire::Compression;
@@ -303,6 +303,8 @@ pub(crate) struct OutgoingQueue {
     /// Messages that were admitted and not yet taken, also those that wait for the disk.
     messages: AtomicUsize,
     messages_max: usize,
+    /// The client has said that it leaves, or has to.
+    has_left: AtomicBool,
 }
 
 impl OutgoingQueue {
@@ -313,6 +315,7 @@ impl OutgoingQueue {
             budget,
             messages: AtomicUsize::new(0),
             messages_max,
+            has_left: AtomicBool::new(false),
         })
     }
 
@@ -379,6 +382,15 @@ impl OutgoingQueue {
                 Appended::Seen
             }
         }
+    }
+
+    /// The client does not come back in this session.
+    pub fn leave(&self) {
+        self.has_left.store(true, Relaxed);
+    }
+
+    pub fn has_left(&self) -> bool {
+        self.has_left.load(Relaxed)
     }
 
     /// Ends the connection without a Close frame. Work for it ends.

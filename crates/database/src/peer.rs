@@ -1,6 +1,7 @@
 //! Who is at the other end of a connection.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use lightcone_types::{ConnectionId, Identity};
 use lightcone_wire::Protocol;
@@ -15,6 +16,8 @@ pub struct ConnectRequest {
     pub connection_id: ConnectionId,
     /// Names a client over all its connections, of which one is live at a time (05 §2.2).
     pub session_id: Option<u128>,
+    /// How long the module does not hear that it has lost its connection, if it names a session and comes back.
+    pub session_grace: Duration,
     /// JSON text of the token's payload; modules can ask for it.
     pub jwt_payload: Arc<str>,
     /// Results are held back until they are durable.

@@ -174,7 +174,10 @@ impl Tried {
             record.program = Vec::new();
             copy.set_module_record(&record)?;
         }
-        let variables = self.environment.applied_to(copy.environment());
+        let stored = copy.environment();
+        let variables = self
+            .environment
+            .applied_to(stored, self.options.sealing())?;
         Ok(copy.set_environment(&variables)?)
     }
 
@@ -191,6 +194,7 @@ impl Tried {
             started_us,
             program_kind: self.program.kind as u8,
             program: Vec::new(),
+            environment: Vec::new(),
         };
         let mut output = CommitOutput::default();
         copy.begin();

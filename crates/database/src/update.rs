@@ -21,7 +21,7 @@ use crate::module::{Program, ProgramBytes};
 use crate::options::HostKind;
 use crate::replies::Waiter;
 use crate::rules;
-use crate::variables::{EnvironmentChange, EnvironmentError, EnvironmentMetadata};
+use crate::variables::{EnvironmentChange, EnvironmentMetadata};
 
 /// What publishing to a running database did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -337,10 +337,6 @@ impl DatabaseHandle {
     ) -> Result<Begun, UpdateError> {
         let (prepared, plan, from) = self.planned(prepared, policy).await?;
         let (ended, end) = match plan.is_backfill() {
-            // It may take days, and what it waits for is kept in the database.
-            true if !prepared.environment.is_empty() => {
-                return Err(EnvironmentError::WithBackfill.into())
-            }
             true => Some(Waiter::new(None, true)).unzip(),
             false => (None, None),
         };

@@ -2,6 +2,7 @@
 
 mod alarm;
 mod answers;
+mod away;
 mod backfill;
 mod beside;
 mod calls;

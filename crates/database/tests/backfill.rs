@@ -12,10 +12,10 @@ use std::time::Duration;
 
 use common::tables::{create_tables, sql, table_options};
 use common::watcher::Watcher;
-use common::{open, OWNER};
+use common::{open, secrets, OWNER};
 use lightcone_database::{
-    BackfillEnd, Begun, DatabaseHandle, DatabaseOptions, HostKind, MigrationOutcome,
-    MigrationPhase, Policy, ShutdownReason, UpdateError,
+    BackfillEnd, Begun, DatabaseHandle, DatabaseOptions, EnvironmentChange, HostKind,
+    MigrationOutcome, MigrationPhase, Policy, RemovedVariables, ShutdownReason, UpdateError,
 };
 use lightcone_schema::Step;
 use lightcone_types::Due;
@@ -24,8 +24,17 @@ use rand::{RngExt, SeedableRng};
 use serde_json::{json, Value};
 
 async fn begin(database: &DatabaseHandle, program: &Value) -> Result<Begun, UpdateError> {
+    begin_with(database, program, EnvironmentChange::default()).await
+}
+
+async fn begin_with(
+    database: &DatabaseHandle,
+    program: &Value,
+    environment: EnvironmentChange,
+) -> Result<Begun, UpdateError> {
     let program: Arc<[u8]> = program.to_string().into_bytes().into();
     let prepared = database.prepare_update(program, HostKind::Wasm).await?;
+    let prepared = prepared.with_environment(environment);
     let token = database.plan_update(&prepared).token;
     let policy = Policy::BreakClients { token };
     database.begin_to_replace(prepared, policy).await
@@ -536,6 +545,74 @@ async fn what_a_function_makes_must_follow_from_its_row() {
     assert!(!model.t.is_empty());
     drop(watcher);
     stop(database).await;
+}
+
+/// Variables that are published with the program are those of the running one until it goes.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_environment_changes_with_the_program() {
+    const VARIABLES: &str = "SELECT key, value FROM st_env ORDER BY key";
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("db");
+    let options = || {
+        let options = slow_options(&path, 5);
+        options.commons.set_secrets(secrets(3));
+        options
+    };
+    let variables = |value: &str| {
+        let set = [("HIDDEN", "s3cret-value"), ("SHOWN", value)];
+        let set = set.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        let removed = RemovedVariables::Keys(BTreeSet::from(["OLD".to_owned()]));
+        let change = EnvironmentChange::new(BTreeMap::from(set), removed).expect("a change");
+        let secret = BTreeSet::from(["HIDDEN".to_owned()]);
+        change.with_secrets(secret).expect("it is set")
+    };
+    let mut rng = StdRng::seed_from_u64(8);
+    let (database, watcher, model) = filled(options(), &mut rng).await;
+    drop(watcher);
+    let old = BTreeMap::from([("OLD".to_owned(), "one".to_owned())]);
+    let old = EnvironmentChange::new(old, RemovedVariables::None).expect("a change");
+    database
+        .change_environment(old, None)
+        .await
+        .expect("changed");
+    let program = second(json!({ "sleeps_us": 300 }));
+    let before = json!([["OLD", "one"]]);
+
+    let begun = begin_with(&database, &program, variables("two")).await;
+    let Ok(Begun::Backfill(end)) = begun else {
+        panic!("it is a backfill");
+    };
+    // Who publishes the same again waits with the others; another change is refused.
+    let same = begin_with(&database, &program, variables("two")).await;
+    assert!(matches!(same, Ok(Begun::Backfill(_))));
+    let other = begin_with(&database, &program, variables("three")).await;
+    let error = other.err().expect("refused").to_string();
+    assert!(error.contains("[LC0258]"), "{error}");
+    assert_eq!(rows(&database, VARIABLES).await, before);
+    stop(database).await;
+    end.wait().await.expect_err("it was closed");
+
+    let database = open(options()).await;
+    assert_eq!(rows(&database, VARIABLES).await, before);
+    let end = begin_backfill(&database, &program).await;
+    end.wait().await.expect("it is done");
+    assert_eq!(new_tables(&database).await, model.expected());
+    let after = rows(&database, VARIABLES).await;
+    let sealed = after[0][1].as_str().expect("text").to_owned();
+    assert!(sealed.starts_with("lightcone-sealed-1:"), "{sealed}");
+    assert_eq!(after, json!([["HIDDEN", sealed], ["SHOWN", "two"]]));
+    stop(database).await;
+    let mut files = vec![path];
+    while let Some(file) = files.pop() {
+        match std::fs::read_dir(&file) {
+            Ok(entries) => files.extend(entries.map(|entry| entry.expect("an entry").path())),
+            Err(_) => {
+                let bytes = std::fs::read(&file).expect("a file");
+                let secret = b"s3cret-value";
+                assert!(!bytes.windows(secret.len()).any(|bytes| bytes == secret));
+            }
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -44,14 +44,26 @@ async fn events(database: &DatabaseHandle) -> Vec<String> {
 async fn connect(
     database: &DatabaseHandle,
     identity: Identity,
+    ids: (u128, u128),
+) -> Result<Connection, ConnectError> {
+    connect_for(database, identity, ids, Duration::ZERO, "{}").await
+}
+
+/// The same; for `grace` the module does not hear that it was lost.
+async fn connect_for(
+    database: &DatabaseHandle,
+    identity: Identity,
     (connection_id, session_id): (u128, u128),
+    session_grace: Duration,
+    jwt_payload: &str,
 ) -> Result<Connection, ConnectError> {
     let request = ConnectRequest {
         identity,
         rights: Rights::default(),
         connection_id: ConnectionId(connection_id),
         session_id: Some(session_id),
-        jwt_payload: "{}".into(),
+        session_grace,
+        jwt_payload: jwt_payload.into(),
         confirmed: true,
         protocol: Protocol::V3,
         token: "token".into(),
@@ -96,6 +108,90 @@ async fn a_session_has_one_live_connection() {
         .await
         .expect("the session is free");
     drop((other, fourth));
+    database.shutdown(ShutdownReason::ServerStop).await;
+}
+
+/// Connection ids and claims of `STRANGER`'s connections, as the module can see them.
+async fn clients(database: &DatabaseHandle) -> (String, String) {
+    let rows = |query: &'static str| async move {
+        let rows = database.sql(caller(OWNER), query.to_owned(), true, JsonRows::default());
+        rows.await.expect("rows").text()
+    };
+    let clients = rows("SELECT connection_id FROM st_client").await;
+    let claims = rows("SELECT jwt_payload FROM st_connection_credentials").await;
+    (clients, claims)
+}
+
+async fn until_events(database: &DatabaseHandle, expected: &[&str]) {
+    for _ in 0..3000 {
+        if events(database).await == expected {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("{:?}, and not {expected:?}", events(database).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_is_lost_may_come_back() {
+    const LONG: Duration = Duration::from_secs(600);
+    let directory = tempfile::tempdir().unwrap();
+    let database = create(options(directory.path()), "coverage").await;
+    let connect = |id, session, grace, claims| {
+        let database = database.clone();
+        async move { connect_for(&database, STRANGER, (id, session), grace, claims).await }
+    };
+    let first = connect(1, 7, LONG, "{\"a\":1}").await.expect("the first");
+    let of_first = clients(&database).await;
+    assert_eq!(of_first.1, "[[\"{\\\"a\\\":1}\"]]");
+    drop(first);
+    assert_eq!(clients(&database).await, of_first, "its rows stay");
+    // It is back with its connection id and the claims of its new token; a live one gives way at once.
+    let mut second = connect(2, 7, LONG, "{\"a\":2}").await.expect("it is back");
+    let of_second = clients(&database).await;
+    assert_eq!(of_second.0, of_first.0);
+    assert_eq!(of_second.1, "[[\"{\\\"a\\\":2}\"]]");
+    let third = connect(3, 7, LONG, "{\"a\":2}").await.expect("it is back");
+    while second.outgoing.recv().await.is_some() {}
+    drop(second);
+    assert_eq!(clients(&database).await, of_second);
+    assert_eq!(events(&database).await, ["connected"]);
+    // Who says that he leaves has left.
+    third.sender.leave();
+    drop(third);
+    until_events(&database, &["connected", "disconnected"]).await;
+    assert_eq!(clients(&database).await.0, "[]");
+
+    // So has who does not come back in time, and who comes as one that the module hears of.
+    let short = Duration::from_millis(50);
+    drop(connect(4, 7, short, "{}").await.expect("another"));
+    let twice = ["connected", "disconnected", "connected", "disconnected"];
+    until_events(&database, &twice).await;
+    drop(connect(5, 7, LONG, "{}").await.expect("another"));
+    let other = connect(6, 7, Duration::ZERO, "{}").await.expect("anew");
+    let mut all = [&twice[..], &twice[..2], &twice[..1]].concat();
+    assert_eq!(events(&database).await, all);
+    drop(other);
+    all.push("disconnected");
+    until_events(&database, &all).await;
+
+    // Of one identity only so many are waited for.
+    for number in 0..65 {
+        drop(
+            connect(100 + number, 100 + number, LONG, "{}")
+                .await
+                .expect("one of many"),
+        );
+    }
+    all.extend(["connected"; 65]);
+    all.push("disconnected");
+    until_events(&database, &all).await;
+    // A restart is the end for all of them.
+    database.shutdown(ShutdownReason::ServerStop).await;
+    let database = open(options(directory.path())).await;
+    assert_eq!(clients(&database).await.0, "[]");
+    all.extend(["disconnected"; 64]);
+    assert_eq!(events(&database).await, all);
     database.shutdown(ShutdownReason::ServerStop).await;
 }
 

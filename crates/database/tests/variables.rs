@@ -3,12 +3,12 @@
 
 mod common;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
 use common::watcher::Watcher;
-use common::{bundle, caller, module, open, options, OWNER, STRANGER};
+use common::{bundle, caller, module, open, options, secrets, OWNER, STRANGER};
 use lightcone_accounts::Counted;
 use lightcone_database::{
     CallArgs, CallError, DatabaseHandle, DatabaseOptions, EnvironmentChange, EnvironmentError,
@@ -96,6 +96,27 @@ async fn fetch_key(database: &DatabaseHandle) -> String {
     let answer = database.http_request("/key".to_owned(), request, body, sender, ());
     let (reply, _) = answer.await.expect("an answer");
     String::from_utf8_lossy(&reply.body).into_owned()
+}
+
+/// All that is in the files of a directory and below it.
+fn bytes_below(directory: &Path) -> Vec<u8> {
+    let entries = std::fs::read_dir(directory).expect("a directory");
+    let paths = entries.map(|entry| entry.expect("an entry").path());
+    let contents = paths.map(|path| match path.is_dir() {
+        true => bytes_below(&path),
+        false => std::fs::read(&path).expect("a file"),
+    });
+    contents.flatten().collect()
+}
+
+fn module_log(database: &Path) -> String {
+    let log = bytes_below(&database.join("module_logs"));
+    String::from_utf8_lossy(&log).into_owned()
+}
+
+fn has(bytes: &[u8], word: &str) -> bool {
+    let word = word.as_bytes();
+    bytes.windows(word.len()).any(|window| window == word)
 }
 
 /// Ways in which a program is published and its variables are changed, on one engine.
@@ -226,11 +247,9 @@ async fn from_publish_to_reopen(kind: HostKind) {
     assert!(!format!("{metadata:?}").contains(SECRET));
 
     // The module's log has none of it.
-    let log = std::fs::read_dir(path.join("logs")).into_iter().flatten();
-    for file in log.flatten() {
-        let text = std::fs::read_to_string(file.path()).unwrap_or_default();
-        assert!(!text.contains(SECRET), "{text}");
-    }
+    let log = module_log(&path);
+    assert!(log.contains("Database environment updated"), "{log}");
+    assert!(!log.contains(SECRET), "{log}");
 
     drop(watcher);
     database.shutdown(ShutdownReason::ServerStop).await;
@@ -383,4 +402,148 @@ async fn variables_and_sources_are_bounded() {
         rows(&database, "SELECT COUNT(*) AS n FROM st_env").await,
         count
     );
+}
+
+fn secret(variables: &[(&str, &str)], keys: &[&str]) -> EnvironmentChange {
+    let keys = keys.iter().map(|key| (*key).to_owned()).collect();
+    set(variables).with_secrets(keys).expect("they are set")
+}
+
+fn options_with_key(path: &Path, key: u8) -> DatabaseOptions {
+    let mut options = both_options(path);
+    // With a snapshot at once.
+    options.limits.snapshot_log_bytes = 1;
+    options.commons.set_secrets(secrets(key));
+    options
+}
+
+/// What a subscriber to it is shown of a greeting.
+async fn greeting(database: &DatabaseHandle) -> String {
+    rows(database, "SELECT * FROM greeting").await
+}
+
+/// Secrets: what modules alone read; on which disk they are not; keys that are lost.
+async fn secrets_are_for_modules_alone(kind: HostKind) {
+    const KEPT: &str = "SELECT value FROM st_env WHERE key = 'GREETING'";
+    const OTHER: &str = "an0ther-value";
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("database");
+    let first = secret(
+        &[
+            ("API_KEY", "plain"),
+            ("GREETING", OTHER),
+            ("LEVEL", "debug"),
+        ],
+        &["GREETING", "LEVEL"],
+    );
+    assert!(!format!("{first:?}").contains(OTHER));
+    let (options, of_module) = (options_with_key(&path, 1), program(kind));
+    let create = move || DatabaseHandle::create_with(options, of_module, kind, first);
+    let created = tokio::task::spawn_blocking(create).await.expect("no panic");
+    let database = created.unwrap_or_else(|error| panic!("{error}"));
+    let kept = rows(&database, KEPT).await;
+    assert!(kept.starts_with("[[\"lightcone-sealed-1:"), "{kept}");
+    let publish = |change| database.change_environment(change, None);
+
+    // The same value is no change, and a secret stays one when it is set without a mark.
+    let same = publish(set(&[("GREETING", OTHER)])).await;
+    assert_eq!(same.expect("equal"), UpdateOutcome::Unchanged);
+    assert_eq!(rows(&database, KEPT).await, kept);
+    let new = publish(set(&[("GREETING", SECRET)])).await;
+    assert_eq!(new.expect("changed"), UpdateOutcome::Updated);
+    let all = [
+        ("API_KEY", "plain"),
+        ("GREETING", SECRET),
+        ("LEVEL", "info"),
+    ];
+    publish(replacing(&all)).await.expect("changed");
+    let kept = rows(&database, KEPT).await;
+    assert!(kept.contains("lightcone-sealed-1:"), "{kept}");
+    let metadata = database.environment().await.expect("metadata");
+    assert_eq!(metadata.secret_keys, ["GREETING", "LEVEL"]);
+    // The values that the module declares hold for secrets too.
+    let wrong = publish(set(&[("LEVEL", SECRET)]))
+        .await
+        .expect_err("refused");
+    assert!(!wrong.to_string().contains(SECRET), "{wrong}");
+    for sql in [
+        "SELECT * FROM st_env",
+        "EXPLAIN SELECT * FROM st_env WHERE key = 'GREETING'",
+    ] {
+        let shown = rows(&database, sql).await;
+        assert!(
+            !shown.contains(SECRET) && !shown.contains("\"info\""),
+            "{shown}"
+        );
+    }
+    // Nothing that was shown can be set, here or elsewhere.
+    let shown = kept.trim_matches(['[', ']', '"']).to_owned();
+    let stolen = BTreeMap::from([("OTHER".to_owned(), shown)]);
+    assert!(EnvironmentChange::new(stolen, RemovedVariables::None).is_err());
+    let none = set(&[]).with_secrets(BTreeSet::from(["GREETING".to_owned()]));
+    assert!(none.is_err(), "no secret without a value");
+
+    database.shutdown(ShutdownReason::ServerStop).await;
+    let on_disk = bytes_below(&path);
+    assert!(has(&on_disk, "lightcone-sealed-1:") && has(&on_disk, "plain"));
+    assert!(!has(&on_disk, SECRET) && !has(&on_disk, OTHER));
+
+    // The module reads it after a restart.
+    let database = open(options_with_key(&path, 1)).await;
+    assert_eq!(greeting(&database).await, format!("[[\"{SECRET}\"]]"));
+    let looked = call(&database, "look", "[\"LEVEL\"]").await;
+    looked.unwrap_or_else(|error| panic!("{error:?}"));
+    let seen = rows(&database, "SELECT value FROM seen WHERE place = 'reducer'").await;
+    assert_eq!(seen, "[[[0,\"info\"]]]");
+    database.shutdown(ShutdownReason::ServerStop).await;
+
+    // With another key the database opens, and what needs the secret says so.
+    let database = open(options_with_key(&path, 2)).await;
+    assert_eq!(
+        rows(&database, "SELECT COUNT(*) AS n FROM st_env").await,
+        "[[3]]"
+    );
+    call(&database, "look", "[\"API_KEY\"]")
+        .await
+        .expect("it is none");
+    let looked = call(&database, "look", "[\"GREETING\"]").await;
+    assert!(looked.is_err(), "{looked:?}");
+    let log = module_log(&path);
+    assert!(
+        log.contains("secrets.key") && log.contains("LC0260"),
+        "{log}"
+    );
+    let error = database
+        .change_environment(set(&[("API_KEY", "x")]), None)
+        .await;
+    let error = error.expect_err("LEVEL cannot be checked").to_string();
+    assert!(
+        error.contains("`LEVEL`") && error.contains("[LC0260]"),
+        "{error}"
+    );
+    // What is set again is sealed with the key that is there.
+    let again = set(&[("GREETING", "again"), ("LEVEL", "debug")]);
+    database
+        .change_environment(again, None)
+        .await
+        .expect("changed");
+    call(&database, "look", "[\"GREETING\"]")
+        .await
+        .expect("called");
+    database.shutdown(ShutdownReason::ServerStop).await;
+}
+
+/// All variables that there are to be.
+fn replacing(variables: &[(&str, &str)]) -> EnvironmentChange {
+    change(variables, RemovedVariables::All)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn secrets_are_for_webassembly_alone() {
+    secrets_are_for_modules_alone(HostKind::Wasm).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn secrets_are_for_javascript_alone() {
+    secrets_are_for_modules_alone(HostKind::Js).await;
 }

@@ -20,7 +20,7 @@ use lightcone_types::{ConnectionId, Hash, Identity};
 use crate::access::Access;
 use crate::handles::{ByteSinks, ByteSources, ConsoleTimers};
 use crate::iterators::RowIterators;
-use crate::{AbiError, ConsoleSink, Errno, HostTrap, Interrupt, ReadProgress};
+use crate::{AbiError, ConsoleSink, Errno, HostTrap, Interrupt, ReadProgress, Secrets};
 
 /// The configuration of an instance.
 #[derive(Clone)]
@@ -42,15 +42,18 @@ pub struct ProgramVariables {
     pub hash: Hash,
     /// The keys that it declares, and whether they may have no value.
     pub variables: BTreeMap<String, bool>,
+    /// For the values of secret ones.
+    pub secrets: Arc<Secrets>,
 }
 
 impl ProgramVariables {
-    pub fn new(hash: Hash, def: &ModuleDef) -> ProgramVariables {
+    pub fn new(hash: Hash, def: &ModuleDef, secrets: Arc<Secrets>) -> ProgramVariables {
         let declared = def.environment();
         let declared = declared.map(|(key, variable)| (key.clone(), variable.optional));
         ProgramVariables {
             hash,
             variables: declared.collect(),
+            secrets,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use crate::Errno;
+use crate::{Errno, SecretError};
 
 /// Why a host call failed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -78,6 +78,9 @@ pub enum HostTrap {
     ProgramReplaced,
     #[error("required environment value is missing from the published configuration")]
     MissingVariable,
+    /// A secret variable cannot be opened.
+    #[error("{0}")]
+    Secret(Box<SecretError>),
     /// A refusal by the datastore without an errno, with its text.
     #[error("{0}")]
     Datastore(Box<str>),

@@ -44,6 +44,7 @@ mod lent;
 #[expect(unsafe_code, reason = "only a loan knows when what is lent ends")]
 mod loan;
 mod module;
+mod secrets;
 mod stack;
 mod view;
 mod waits;
@@ -72,6 +73,7 @@ pub use loan::{lend, HoldsEnv};
 pub use module::{
     import_version, LoadedModule, ModuleEngine, ModuleInstance, SuspendableInstance, Suspended,
 };
+pub use secrets::{SecretError, Secrets, SecretsKeySource, SECRETS_KEY_BYTES};
 pub use stack::{check_stack, on_own_stack};
 pub use view::{ViewCall, ViewOutcome};
 pub use waits::{Ask, HttpAnswer, Interrupt, InterruptReason, Waiting};

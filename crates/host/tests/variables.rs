@@ -10,7 +10,7 @@ use host::Host;
 use lightcone_engine::{CommitOutput, Datastore, ModuleRecord, ST_ENV_ID};
 use lightcone_host::{
     AbiError, Errno, HostConfig, HostEnv, HostLimits, HostTrap, Lent, NullConsole, OpenTransaction,
-    ProgramVariables, ReadProgress, ReadView, Transactions,
+    ProgramVariables, ReadProgress, ReadView, Secrets, Transactions,
 };
 use lightcone_types::{Hash, Identity, Timestamp};
 
@@ -46,6 +46,7 @@ fn host() -> Host {
     let program = ProgramVariables {
         hash: PROGRAM,
         variables: BTreeMap::from(variables),
+        secrets: Arc::new(Secrets::in_memory()),
     };
     Host::of(HostConfig {
         program: Some(Arc::new(program)),

@@ -599,6 +599,12 @@ section! {
                 bounds "waiting for the answer to a Close";
                 reached "cut";
 
+            /// How long clients that ask for it may have lost their connection without their module hearing that they left. 0s: no time.
+            session_grace: Duration = Duration::from_secs(30);
+                bounds "how long a client with `session_grace` that has lost its connection may be away before its module \
+                    hears that it left";
+                reached "the disconnect reducer runs";
+
             /// Whether messages to clients that accept it are compressed: "off", "as-asked", "keep-order" (Brotli
             /// only; also a TypeScript client of the reference that asks for Brotli loses the order).
             compression: CompressionChoice = CompressionChoice::Off;

@@ -52,6 +52,11 @@ impl DataDir {
         self.root.join("config.toml")
     }
 
+    /// The key of secret variables, which is made when it is needed first.
+    pub(crate) fn secrets_key(&self) -> PathBuf {
+        self.root.join("secrets.key")
+    }
+
     pub fn control_directory(&self) -> PathBuf {
         self.root.join("control-db")
     }

@@ -10,7 +10,7 @@ use lightcone_outbound::OwnPorts;
 use lightcone_storage::DiskReserve;
 use lightcone_types::{Identity, Timestamp};
 
-use crate::auth::{Authority, KeyPair, KeyPaths};
+use crate::auth::{secrets, Authority, KeyPair, KeyPaths};
 use crate::config::{Config, PublishAllowed};
 use crate::data_dir::DataDir;
 use crate::databases::{limits, orphans, Databases, ServerWide};
@@ -113,6 +113,7 @@ impl Node {
         let process = Account::root(Kind::Process, usize::MAX);
         let outbound = limits::outbound(&config, &own_ports, descriptors)?;
         let commons = limits::commons(&process, &config, outbound);
+        commons.set_secrets(Arc::new(secrets(data_dir.secrets_key())));
         let traces = Traces::start(&config.tracing)?;
         if let Some(traces) = &traces {
             commons.set_tracer(traces.clone());

@@ -29,6 +29,10 @@ const SHARE_PART: usize = 2;
 const LOOKUPS_MAX: usize = 32;
 const REDIRECTS_MAX: usize = 10;
 const HEADERS_MAX: usize = 256;
+/// Connections to one named target that are kept for further requests, each of them so long: a target is not to be the first to close
+/// one, as a request may be on its way to it.
+const NAMED_IDLE_MAX: usize = 16;
+const NAMED_IDLE_TIME: Duration = Duration::from_secs(5);
 
 pub struct OutboundOptions {
     /// What modules reach beyond the public internet.
@@ -62,6 +66,8 @@ pub struct Outbound {
     public: Way,
     listed: Way,
     any: Way,
+    /// For targets that the operator has named, which are not checked.
+    named: Client,
     requests: Arc<Semaphore>,
     requests_max: usize,
     runtime: Handle,
@@ -94,7 +100,7 @@ impl Outbound {
         }
         let allow = Arc::new(options.allow);
         let own = OwnAddresses::new(options.lookup.clone());
-        let way = |reach| -> Result<Way, OutboundError> {
+        let way = |reach, kept_max| -> Result<Way, OutboundError> {
             let filter = Filter {
                 reach,
                 allow: allow.clone(),
@@ -113,8 +119,8 @@ impl Outbound {
                 // Redirects are followed below, each checked like a first request.
                 .redirect(redirect::Policy::none())
                 .no_proxy()
-                // A kept connection would go to an address that was checked long ago.
-                .pool_max_idle_per_host(0)
+                .pool_max_idle_per_host(kept_max)
+                .pool_idle_timeout(NAMED_IDLE_TIME)
                 .http1_max_headers(HEADERS_MAX)
                 .dns_resolver(Arc::new(resolver))
                 .tls_certs_merge(certificates.clone())
@@ -124,9 +130,11 @@ impl Outbound {
             Ok(Way { client, filter })
         };
         Ok(Outbound {
-            public: way(Reach::Public)?,
-            listed: way(Reach::Listed)?,
-            any: way(Reach::Any)?,
+            // A kept connection would go to an address that was checked long ago.
+            public: way(Reach::Public, 0)?,
+            listed: way(Reach::Listed, 0)?,
+            any: way(Reach::Any, 0)?,
+            named: way(Reach::Any, NAMED_IDLE_MAX)?.client,
             requests: Arc::new(Semaphore::new(options.requests_max)),
             requests_max: options.requests_max,
             runtime: options.runtime,
@@ -203,7 +211,7 @@ impl Outbound {
         body: Vec<u8>,
         time_max: Duration,
     ) -> Result<reqwest::Response, OutboundError> {
-        let request = self.any.client.post(url.clone());
+        let request = self.named.post(url.clone());
         let mut request = request.timeout(time_max).body(body);
         for (name, value) in headers {
             request = request.header(name, value);

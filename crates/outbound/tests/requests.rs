@@ -717,3 +717,36 @@ async fn requests_are_bounded_and_one_share_leaves_others_some() {
     assert_eq!(answered.status, 200);
     drop((of_second, more));
 }
+
+#[tokio::test]
+async fn named_targets_are_asked_again_on_connections_that_are_kept() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let connections = Arc::new(AtomicUsize::new(0));
+    let counted = connections.clone();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            counted.fetch_add(1, Ordering::Relaxed);
+            tokio::spawn(async move {
+                // The third request of a connection is not answered.
+                for body in ["one", "two"] {
+                    read_request(&mut stream).await;
+                    let text = format!("HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\n{body}");
+                    stream.write_all(text.as_bytes()).await.expect("written");
+                }
+            });
+        }
+    });
+    let outbound = outbound(&[], Answers::of(&[]));
+    let url = format!("http://{address}/").parse().expect("a URL");
+    let ask = || outbound.post_for_answer(&url, &[], b"x".to_vec(), BOUNDS.timeout, 100);
+    for body in ["one", "two"] {
+        let answer = ask().await.expect("an answer");
+        assert_eq!(answer, (200, body.as_bytes().to_vec()));
+    }
+    assert_eq!(connections.load(Ordering::Relaxed), 1);
+    // A connection that was closed meanwhile costs one attempt at the most.
+    let _ = ask().await;
+    assert_eq!(ask().await.expect("an answer").0, 200);
+    assert_eq!(connections.load(Ordering::Relaxed), 2);
+}

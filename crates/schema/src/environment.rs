@@ -11,6 +11,14 @@ pub const ENVIRONMENT_VALUE_BYTES_MAX: usize = 8192;
 /// Bytes of all keys and literals of the declarations of a module.
 pub const ENVIRONMENT_BYTES_MAX: usize = 2 << 20;
 
+/// What the value of a secret variable begins with as it is kept; base64 of what is sealed follows.
+pub const SEALED_PREFIX: &str = "lightcone-sealed-1:";
+
+/// Whether this is the value of a secret variable, as it is kept.
+pub fn is_sealed(value: &str) -> bool {
+    value.starts_with(SEALED_PREFIX)
+}
+
 /// What a module declares of a variable, whose key it is found by.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EnvironmentVariableDef {

@@ -20,8 +20,8 @@ mod validate;
 
 pub use def::*;
 pub use environment::{
-    is_environment_key, EnvironmentType, EnvironmentVariableDef, ENVIRONMENT_BYTES_MAX,
-    ENVIRONMENT_KEYS_MAX, ENVIRONMENT_KEY_BYTES_MAX, ENVIRONMENT_VALUE_BYTES_MAX,
+    is_environment_key, is_sealed, EnvironmentType, EnvironmentVariableDef, ENVIRONMENT_BYTES_MAX,
+    ENVIRONMENT_KEYS_MAX, ENVIRONMENT_KEY_BYTES_MAX, ENVIRONMENT_VALUE_BYTES_MAX, SEALED_PREFIX,
 };
 pub use error::{Error, TypeLocation, TypeUseError, ValidationError, ValidationErrors};
 pub use name::{check_identifier, IdentifierError, IDENTIFIER_BYTES_MAX, NAMESPACE_BYTES_MAX};

@@ -128,7 +128,7 @@ export class Lifecycle {
   }
 
   async openSocket(signal: AbortSignal): ReturnType<WebSocketFactory> {
-    const { uri, nameOrAddress, createWSFn, lightMode, confirmedReads } = this.#settings;
+    const { uri, nameOrAddress, createWSFn, lightMode, confirmedReads, reconnect } = this.#settings;
     const compression = this.#damaged < DAMAGED_COMPRESSED_MAX ? this.#settings.compression : "none";
     const authToken = await this.credentials.next(signal);
     return createWSFn({
@@ -140,7 +140,8 @@ export class Lifecycle {
       compression,
       lightMode,
       confirmedReads,
-      sessionId: this.#settings.reconnect ? this.#sessionId : undefined,
+      sessionId: reconnect && this.#sessionId,
+      graceMs: reconnect?.graceMs,
     });
   }
 

@@ -8,6 +8,12 @@ export interface ReconnectOptions {
   maxDelayMs?: number;
   /** Attempts in a row before giving up. Default: no limit. */
   maxAttempts?: number;
+  /**
+   * For how long after a loss the module is not told that this client has left, in milliseconds: if it is back in time, with the same
+   * identity, it keeps its connection id, and neither the disconnect nor the connect reducer runs. Servers allow 30 000 unless they
+   * say otherwise (`websocket.session-grace`), and the reference's none. Default: 0.
+   */
+  graceMs?: number;
 }
 
 /** The argument of `onReconnecting`. */

@@ -42,6 +42,8 @@ export interface WebSocketArgs {
   lightMode: boolean;
   /** 32 hexadecimal digits that stay the same over all sockets of a connection: the server keeps one of them at a time. */
   sessionId?: string;
+  /** How long the module is not to hear that this connection was lost, in milliseconds; a server may allow less, or nothing. */
+  graceMs?: number;
   /** Aborted when the socket is no longer wanted. */
   signal?: AbortSignal;
 }
@@ -152,13 +154,14 @@ function compressionParameter(wanted: WebSocketArgs["compression"]): string {
 /** Opens a socket to a database, with `binaryType` set to `arraybuffer`. */
 export async function openWebSocket(args: WebSocketArgs): Promise<WebSocket> {
   const url = endpoint(args.url, `v1/database/${encodeURIComponent(args.nameOrAddress)}/subscribe`);
-  url.protocol = url.protocol === "https:" ? "wss:" : url.protocol === "http:" ? "ws:" : url.protocol;
-  if (args.authToken)
-    url.searchParams.set("token", await shortLivedToken(args.url, args.authToken, args.signal));
-  url.searchParams.set("compression", compressionParameter(args.compression));
-  if (args.lightMode) url.searchParams.set("light", "true");
-  if (args.confirmedReads !== undefined) url.searchParams.set("confirmed", String(args.confirmedReads));
-  if (args.sessionId !== undefined) url.searchParams.set("session_id", args.sessionId);
+  url.protocol = url.protocol.replace("http", "ws");
+  const parameters = url.searchParams;
+  if (args.authToken) parameters.set("token", await shortLivedToken(args.url, args.authToken, args.signal));
+  parameters.set("compression", compressionParameter(args.compression));
+  if (args.lightMode) parameters.set("light", "true");
+  if (args.confirmedReads !== undefined) parameters.set("confirmed", String(args.confirmedReads));
+  if (args.sessionId !== undefined) parameters.set("session_id", args.sessionId);
+  if (args.graceMs !== undefined) parameters.set("session_grace", String(args.graceMs));
   const Socket = await findWebSocket();
   if (args.signal?.aborted) throw new ClientError("LC0831", "this connection is no longer wanted");
   const socket = new Socket(url.href, args.wsProtocol);

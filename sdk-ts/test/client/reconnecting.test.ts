@@ -451,7 +451,11 @@ describe("reconnecting", () => {
     expect(delays.filter((_, i) => i % 2 === 0)).toEqual([1, 1, 1, 1, 1, 1]);
     expect(Math.max(...delays)).toBeLessThanOrEqual(2);
     connection.disconnect();
+    expect(server.attempts[0]!.graceMs).toBeUndefined();
     await connected((b) => b.withReconnect(false));
     expect(server.attempts.at(-1)!.sessionId).toBeUndefined();
+    const patient = await connected((b) => b.withReconnect({ graceMs: 5000 }));
+    expect(server.attempts.at(-1)!.graceMs).toBe(5000);
+    patient.disconnect();
   });
 });

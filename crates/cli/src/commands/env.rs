@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use clap::Subcommand;
+use clap::{ArgAction, Subcommand};
+use lightcone_schema::is_sealed;
 use serde_json::Value;
 
 use super::sql::{self, Statement};
@@ -13,6 +14,13 @@ use crate::error::Result;
 use crate::http;
 use crate::output::{result, result_text};
 use crate::targets::After;
+
+/// The headers that name variables which go, and which are secrets (06 §5.3).
+pub(super) const REMOVE: &str = "spacetime-environment-remove";
+pub(super) const SECRET_KEYS: &str = "spacetime-environment-secret";
+
+/// In the place of a value that is not shown.
+const SECRET: &str = "(secret)";
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -49,6 +57,9 @@ pub struct SetArgs {
     /// Take variables from a file with lines KEY=VALUE too; `-` is the standard input
     #[arg(long, value_name = "FILE")]
     env_file: Option<PathBuf>,
+    /// The value of this variable is a secret: modules read it, and it is never shown
+    #[arg(long, value_name = "KEY", action = ArgAction::Append)]
+    secret: Vec<String>,
     #[command(flatten)]
     common: Common,
 }
@@ -67,7 +78,10 @@ pub async fn run(context: &mut Context, command: Command) -> Result<()> {
         Command::List(args) => {
             let query = "SELECT key, value FROM st_env";
             let statements = read(context, &args, After::None, |_| query.to_owned()).await?;
-            for statement in statements {
+            for mut statement in statements {
+                statement.replace_cells(|cell| {
+                    is_sealed(cell.trim_matches('"')).then(|| SECRET.to_owned())
+                });
                 result_text!("{}", statement.table());
             }
             Ok(())
@@ -110,6 +124,10 @@ async fn get(context: &mut Context, args: &ReadArgs) -> Result<()> {
     });
     let statements = statements.await?;
     match statements.first().and_then(Statement::only_text) {
+        Some(value) if is_sealed(value) => Err(coded!(
+            "LC0639",
+            "{key} is set, and is a secret: its value is not shown"
+        )),
         Some(value) => {
             result!("{value}");
             Ok(())
@@ -124,7 +142,10 @@ async fn set(context: &mut Context, args: SetArgs) -> Result<()> {
         None => After::Required("KEY=VALUE"),
     };
     let (database, words) = args.common.resolve(&args.args, after)?;
-    let mut change = Change::default();
+    let mut change = Change {
+        secret: args.secret,
+        ..Change::default()
+    };
     if let Some(file) = &args.env_file {
         change.set = env_file::read(file)?;
     }
@@ -142,6 +163,8 @@ async fn set(context: &mut Context, args: SetArgs) -> Result<()> {
 pub(super) struct Change {
     pub set: BTreeMap<String, String>,
     pub removed: Vec<String>,
+    /// Which of those that are set are secrets.
+    pub secret: Vec<String>,
     /// All other variables go.
     pub replaces: bool,
     /// The program that it was made for.
@@ -161,7 +184,8 @@ impl Change {
             true => client.put(&path),
             false => client.patch(&path),
         };
-        let request = with_removed(request, &self.removed).json(&self.set);
+        let request = with_keys(request, REMOVE, &self.removed);
+        let request = with_keys(request, SECRET_KEYS, &self.secret).json(&self.set);
         let response = client.send(request).await?;
         let status = response.status();
         let answer = http::json_text(response).await?;
@@ -182,14 +206,15 @@ impl Change {
     }
 }
 
-/// Names the variables that go.
-pub(super) fn with_removed(
+/// Names variables in a header.
+pub(super) fn with_keys(
     request: reqwest::RequestBuilder,
+    header: &str,
     keys: &[String],
 ) -> reqwest::RequestBuilder {
     match keys.is_empty() {
         true => request,
-        false => request.header("spacetime-environment-remove", keys.join(", ")),
+        false => request.header(header, keys.join(", ")),
     }
 }
 

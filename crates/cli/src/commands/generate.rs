@@ -49,16 +49,25 @@ pub fn run_for_built(job: &Job, built: &crate::build::Built) -> Result<()> {
 
 /// Writes bindings of the databases that a module sends messages to, beside its sources (07 §8.3).
 ///
-/// Asks `server` for the modules that the databases run now, and writes `src/remote_bindings/<name>/mod.rs` below `module`.
+/// Asks `server` for the modules that the databases run now, and writes `src/remote_bindings/<name>/` below `module`.
 pub async fn write_dependencies(
     context: &mut Context,
     server: Option<&str>,
     module: &Path,
     dependencies: &[Dependency],
 ) -> Result<()> {
-    if !dependencies.is_empty() && language(module) != Some(Language::Rust) {
-        bail!("LC0607", "`dependencies` are for Rust modules, which {} is not. A TypeScript module names reducers of other databases with `remoteReducer`.", module.display());
-    }
+    let lang = match language(module) {
+        Some(Language::Rust) => Lang::Rust,
+        Some(Language::TypeScript) => Lang::Typescript,
+        _ if dependencies.is_empty() => return Ok(()),
+        _ => {
+            bail!(
+                "LC0607",
+                "`dependencies` are for Rust and TypeScript modules, which {} is not.",
+                module.display()
+            )
+        }
+    };
     for Dependency { name, database } in dependencies {
         let of = Database {
             name: database.clone(),
@@ -69,7 +78,7 @@ pub async fn write_dependencies(
         let (client, identity) = context.reach(&of, Auth::Anonymous).await?;
         let schema = Schema::fetch(&client, &identity).await?;
         let job = Job {
-            lang: Lang::Rust,
+            lang,
             bindings: BindingsFor::Module,
             source: Source::Definition(database.into()),
             out_dir: module.join("src/remote_bindings").join(name),
@@ -85,12 +94,14 @@ pub async fn write_dependencies(
 
 fn write_bindings(job: &Job, def: &lightcone_schema::ModuleDef) -> Result<()> {
     let language = match job.lang {
-        Lang::Typescript => codegen::Language::TypeScript {
-            package: match &job.client_package {
-                Some(package) => package.clone(),
-                None => client_package(&job.out_dir),
-            },
-        },
+        Lang::Typescript => {
+            let given = job.client_package.clone();
+            let package = given.unwrap_or_else(|| client_package(&job.out_dir));
+            match job.bindings {
+                BindingsFor::Module => codegen::Language::TypeScriptModule { package },
+                BindingsFor::Client => codegen::Language::TypeScript { package },
+            }
+        }
         Lang::Rust if job.bindings == BindingsFor::Module => codegen::Language::RustModule,
         Lang::Rust => codegen::Language::Rust,
         Lang::Csharp => codegen::Language::Csharp {

@@ -86,6 +86,9 @@ pub struct Args {
     /// Set variables of the module's environment from a file with lines KEY=VALUE; `-` is the standard input
     #[arg(long, value_name = "FILE")]
     env_file: Option<PathBuf>,
+    /// The value of this variable of the environment is a secret: the module reads it, and it is never shown
+    #[arg(long, value_name = "KEY", action = ArgAction::Append)]
+    secret: Vec<String>,
     /// Change the environment of the running module and nothing else
     #[arg(long, conflicts_with_all = ["delete_data", "dry_run"])]
     env_only: bool,
@@ -268,6 +271,7 @@ fn plan(args: &Args, target: Target) -> Result<Plan> {
         environment: Given {
             values,
             unset: args.unset_env.clone(),
+            secret: args.secret.clone(),
             replaces: args.replace_env,
             only: args.env_only,
         },

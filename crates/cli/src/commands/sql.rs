@@ -110,6 +110,15 @@ impl Statement {
         table::psql(&self.header, &self.rows)
     }
 
+    /// Puts what `other` gives in the place of cells.
+    pub(super) fn replace_cells(&mut self, other: impl Fn(&str) -> Option<String>) {
+        for cell in self.rows.iter_mut().flatten() {
+            if let Some(other) = other(cell) {
+                *cell = other;
+            }
+        }
+    }
+
     fn summary(&self) -> String {
         let milliseconds = self.server_micros as f64 / 1000.0;
         let counts = [

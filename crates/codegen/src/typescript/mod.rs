@@ -2,6 +2,7 @@
 
 mod index;
 mod members;
+pub(crate) mod remote;
 mod style;
 mod types;
 

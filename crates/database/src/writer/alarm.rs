@@ -40,6 +40,7 @@ impl Writer {
     pub(super) fn alarm_due(&mut self) {
         self.state.timers.alarm = None;
         self.rest_if_due();
+        self.end_away();
         let due = self.state.timers.due(Timer::Procedures);
         if due.is_some_and(|due| due <= self.now.instant) {
             self.end_late_calls();

@@ -12,7 +12,7 @@ use crate::backfill::{Backfill, Failure, Resumed};
 use crate::error::UpdateError;
 use crate::migration::{cancelled, PlannedMigration};
 use crate::module::Program;
-use crate::variables::EnvironmentChange;
+use crate::variables::{EnvironmentChange, EnvironmentError};
 
 /// Those who publish the same program again wait too: so many at a time.
 const WAITING_MAX: usize = 64;
@@ -35,18 +35,26 @@ impl Writer {
                     "{WAITING_MAX} publishes wait for the end of this migration already; `spacetime migrate status` says how far it is [LC0244]"
                 )));
             }
+            let change = &planned.environment;
+            if !change.is_empty() && *change != running.planned.environment {
+                return Err(EnvironmentError::OtherBackfill.into());
+            }
             running.waiting.push(ended);
             return Ok(());
         }
         // What it lacks now it would lack when all rows are migrated, too.
         let stored = self.datastore.environment();
-        planned.environment.checked(stored, &program.def)?;
+        let (change, sealing) = (&planned.environment, self.shared.options.sealing());
+        change.checked(stored.clone(), &program.def, sealing)?;
+        // With the program, so that it is made whenever the rows are done.
+        let environment = change.sealed(&stored, sealing)?.to_bytes();
         // What is prepared here takes its time: no other client's answer waits for it.
         self.end_round();
         let record = BackfillRecord {
             started_us: self.now.time.0,
             program_kind: program.kind as u8,
             program: program.bytes.to_vec(),
+            environment,
         };
         self.make_backfill_tables(&program, &planned, &record)?;
         let started = self.start_backfill(program, planned, record.started_us);
@@ -131,10 +139,14 @@ impl Writer {
                 "this version of the server plans the update in another way",
             ));
         }
+        let environment = EnvironmentChange::from_bytes(&record.environment);
+        let environment = environment.ok_or_else(|| {
+            Failure::other("this version of the server cannot read the change of the environment that goes with it")
+        })?;
         let planned = PlannedMigration {
             plan,
             from: self.module.program.hash,
-            environment: EnvironmentChange::default(),
+            environment,
         };
         self.start_backfill(program, planned, record.started_us)
     }

@@ -6,8 +6,10 @@ use lightcone_engine::{Datastore, DatastoreError, ST_CLIENT_ID, ST_CONNECTION_CR
 use lightcone_types::{ConnectionId, Encode, Identity, Reader};
 use rustc_hash::FxHashMap;
 
+use super::away::{SessionKey, LEAVE_AT_ONCE_MAX};
 use super::beside::Beside;
 use super::state::SetCounts;
+use super::timers::Timer;
 use super::{Client, Origin, Writer};
 use crate::calls::CallError;
 use crate::error::{ConnectError, SqlError};
@@ -118,22 +120,18 @@ impl Writer {
     /// Lets a client in.
     pub(super) fn connect_client(
         &mut self,
-        client: Box<NewClient>,
+        mut client: Box<NewClient>,
         waiter: Waiter<Result<(), ConnectError>>,
     ) {
-        let (peer, id) = (client.peer, client.id());
-        let session_id = client.request.session_id;
-        if let Some(in_use) = session_id.and_then(|session| self.end_session(id.identity, session))
-        {
-            return waiter.answer(Err(in_use));
+        if let Err(error) = self.let_in(&mut client) {
+            return waiter.answer(Err(error));
         }
-        if let Err(refused) = self.connect(id, Some(&client.request.jwt_payload)) {
-            return waiter.answer(Err(refused.into()));
-        }
+        let (id, session_id) = (client.id(), client.request.session_id);
         let known = Client {
-            peer,
+            peer: client.peer,
             id,
             session_id,
+            grace: client.request.session_grace,
             queue: client.queue.clone(),
             query_sets: FxHashMap::default(),
             counts: SetCounts::default(),
@@ -146,12 +144,32 @@ impl Writer {
         self.event(Event::Connected { client, waiter });
     }
 
-    /// Ends the connection of a session that is live: the client has lost it, and comes anew. Returns why it cannot be let in this
-    /// time (05 §11).
-    fn end_session(&mut self, identity: Identity, session_id: u128) -> Option<ConnectError> {
-        let live = *self.state.sessions.get(&(identity, session_id))?;
-        self.cut_client(live);
-        Some(ConnectError::SessionInUse(format!("another connection of session {session_id:032x} was live, and was ended: connect again [LC0342]")))
+    /// A client that is back has the connection id that it had, and the module does not hear of it (05 §11).
+    fn let_in(&mut self, client: &mut NewClient) -> Result<(), ConnectError> {
+        let session = client.request.session_id;
+        let session = session.map(|session| (client.request.identity, session));
+        // The client has lost a connection that is live, and comes anew.
+        let live = session.and_then(|session| self.state.sessions.get(&session).copied());
+        if let Some(live) = live {
+            self.cut_client(live);
+        }
+        let away = session.and_then(|session| self.take_away(session));
+        match away {
+            Some(away) if !client.request.session_grace.is_zero() => {
+                client.request.connection_id = away.connection_id;
+                let back = self.come_back(away, &client.request.jwt_payload);
+                return back.map_err(|error| ConnectError::Rejected(error.to_string()));
+            }
+            Some(away) => self.disconnect(away),
+            None => {}
+        }
+        match (live, session) {
+            (Some(_), Some((_, session))) => Err(ConnectError::SessionInUse(format!("another connection of session {session:032x} was live, and was ended: connect again [LC0342]"))),
+            _ => {
+                let connected = self.connect(client.id(), Some(&client.request.jwt_payload));
+                connected.map_err(ConnectError::from)
+            }
+        }
     }
 
     /// Ends a connection at once, before anything that it sends from now on is carried out.
@@ -175,8 +193,74 @@ impl Writer {
             self.state.sessions.remove(&session);
         }
         self.event(Event::Disconnected { connection });
-        self.disconnect(client.id);
+        self.leave_or_wait(connection, &client);
     }
+
+    // ---- Clients that may come back ---------------------------------------------------------------------------------------
+
+    /// A client without connection leaves, or is waited for.
+    pub(super) fn leave_or_wait(&mut self, connection: ConnectionNumber, client: &Client) {
+        let session = client
+            .session_id
+            .filter(|_| !client.grace.is_zero() && !client.queue.has_left());
+        let waits = session.is_some_and(|session| {
+            let due = (self.now.instant + client.grace, connection);
+            let session = (client.id.identity, session);
+            self.state.away.wait_for(session, client.id, due)
+        });
+        match waits {
+            true => self.set_away_timer(),
+            false => self.disconnect(client.id),
+        }
+    }
+
+    fn set_away_timer(&mut self) {
+        let due = self.state.away.first_due();
+        self.state.timers.set(Timer::Away, due);
+    }
+
+    /// The alarm has rung: those whose time is over have left.
+    pub(super) fn end_away(&mut self) {
+        let due = self.state.timers.due(Timer::Away);
+        if due.is_none_or(|due| due > self.now.instant) {
+            return;
+        }
+        for _ in 0..LEAVE_AT_ONCE_MAX {
+            let Some(client) = self.state.away.take_due(self.now.instant) else {
+                break;
+            };
+            self.disconnect(client);
+            self.end_full_round();
+        }
+        self.set_away_timer();
+    }
+
+    /// Who was waited for under this session.
+    pub(super) fn take_away(&mut self, session: SessionKey) -> Option<ClientId> {
+        let client = self.state.away.take(session)?;
+        self.set_away_timer();
+        Some(client)
+    }
+
+    /// A client is back, with the claims of another token perhaps.
+    pub(super) fn come_back(
+        &mut self,
+        client: ClientId,
+        jwt_payload: &str,
+    ) -> Result<(), DatastoreError> {
+        if self.shared.status.read_only().is_some() {
+            return Ok(());
+        }
+        let credentials = (client.connection_id, jwt_payload).to_vec();
+        self.change(|datastore| {
+            let table = datastore.schema(ST_CONNECTION_CREDENTIALS_ID);
+            let index = table.expect("system tables exist").indexes[0].id;
+            datastore.delete_by_index_point(index, &client.connection_id.to_vec())?;
+            datastore.insert(ST_CONNECTION_CREDENTIALS_ID, &credentials, &mut Vec::new())
+        })
+    }
+
+    // ---- Clients that leave -----------------------------------------------------------------------------------------------
 
     /// Ends the connections of an identity that has lost rights: what they were resolved with must not be used again.
     pub(super) fn lower_rights(&mut self, identity: Identity, rights: Rights) {
@@ -189,6 +273,9 @@ impl Writer {
             .map(|(connection, _)| *connection)
             .collect();
         for connection in ended {
+            if let Some(client) = self.state.clients.get(&connection) {
+                client.queue.leave();
+            }
             self.cut_client(connection);
         }
     }

@@ -5,10 +5,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use lightcone_engine::MigrationWork;
-use lightcone_schema::{MigrationPlan, TableSchema};
+use lightcone_schema::{is_sealed, MigrationPlan, TableSchema};
 use lightcone_types::{Hash, TableId};
 use rustc_hash::FxHashMap;
 
+use super::away::Away;
 use super::same_meaning::same_meaning;
 use super::views::views_of_set;
 use super::Writer;
@@ -153,7 +154,10 @@ impl Writer {
         datastore.set_module_record(&record)?;
         // Before the first step: the migration function may read it.
         let stored = datastore.environment();
-        let variables = planned.environment.checked(stored, &program.def)?;
+        let variables =
+            planned
+                .environment
+                .checked(stored, &program.def, self.shared.options.sealing())?;
         datastore.set_environment(&variables)?;
         let (old, log) = (self.module.def().clone(), self.shared.log.clone());
         let around = Surroundings {
@@ -191,7 +195,8 @@ impl Writer {
             return Err(EnvironmentError::VersionConflict.into());
         }
         let stored = self.datastore.environment();
-        let variables = change.checked(stored.clone(), self.module.def())?;
+        let sealing = self.shared.options.sealing();
+        let variables = change.checked(stored.clone(), self.module.def(), sealing)?;
         if variables == stored {
             return Ok(false);
         }
@@ -216,10 +221,13 @@ impl Writer {
     }
 
     pub(super) fn environment(&self) -> EnvironmentMetadata {
+        let stored = self.datastore.environment();
+        let secret = stored.iter().filter(|(_, value)| is_sealed(value));
         EnvironmentMetadata {
             program_hash: self.module.program.hash,
             declarations: self.module.def().environment_declarations(),
-            stored_keys: self.datastore.environment().into_keys().collect(),
+            secret_keys: secret.map(|(key, _)| key.clone()).collect(),
+            stored_keys: stored.into_keys().collect(),
         }
     }
 
@@ -428,6 +436,8 @@ impl Writer {
         (state.has_failed_joins, state.has_failed_windows) = (false, false);
         let clients = std::mem::take(&mut state.clients);
         state.sessions.clear();
+        // They have rows, and so are disconnected with the others.
+        state.away = Away::default();
         self.datastore.forget_live();
         for connection in clients.into_keys() {
             self.event(Event::Closed {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use lightcone_engine::Datastore;
 use lightcone_live::{FirstRows, LiveQuery, QueryLoad, Takers, Windows, WorkBudget};
@@ -11,6 +11,7 @@ use lightcone_types::{ColId, Identity, TableId, Timestamp};
 use rustc_hash::FxHashMap;
 use tokio::sync::oneshot;
 
+use super::away::{Away, SessionKey};
 use super::outbox_streams::Outboxes;
 use super::running_backfill::RunningBackfill;
 use super::schedules::Schedules;
@@ -33,6 +34,8 @@ pub(super) struct Client {
     pub peer: Peer,
     pub id: ClientId,
     pub session_id: Option<u128>,
+    /// How long it may be away.
+    pub grace: Duration,
     pub queue: Arc<OutgoingQueue>,
     pub query_sets: FxHashMap<u32, QuerySet>,
     /// In all query sets.
@@ -124,7 +127,8 @@ pub(crate) struct WriterState {
     pub(super) round_reducer_records: u64,
     pub(super) clients: FxHashMap<ConnectionNumber, Client>,
     /// Those that are live. Clients choose the ids, which are hashed with a secret.
-    pub(super) sessions: HashMap<(Identity, u128), ConnectionNumber>,
+    pub(super) sessions: HashMap<SessionKey, ConnectionNumber>,
+    pub(super) away: Away,
     /// Live queries per table.
     pub(super) watchers: FxHashMap<TableId, usize>,
     pub(super) query_load: QueryLoad,

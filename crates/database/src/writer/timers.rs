@@ -13,6 +13,7 @@ pub(super) enum Timer {
     Procedures,
     Drain,
     Outboxes,
+    Away,
     Rest,
 }
 

@@ -11,11 +11,12 @@ pub mod windows;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use lightcone_database::{
     Caller, Commons, ConnectRequest, Connection, DatabaseHandle, DatabaseOptions, Engines,
-    HostKind, Limits, Machine, Outgoing, Protocol, Rights,
+    HostKind, Limits, Machine, Outgoing, Protocol, Rights, Secrets, SECRETS_KEY_BYTES,
 };
 use lightcone_host_wasm::{WasmEngine, WasmEngineOptions};
 use lightcone_types::{ConnectionId, Encode, Identity};
@@ -81,6 +82,13 @@ pub fn options(directory: &std::path::Path) -> DatabaseOptions {
     }
 }
 
+/// Secrets that every process opens which has the same number.
+pub fn secrets(key: u8) -> Arc<Secrets> {
+    Arc::new(Secrets::new(Box::new(
+        move |_| Ok([key; SECRETS_KEY_BYTES]),
+    )))
+}
+
 /// Creates a database on a thread that may block.
 pub async fn create(options: DatabaseOptions, module_name: &str) -> DatabaseHandle {
     let program = module(module_name);
@@ -126,6 +134,7 @@ impl Client {
             rights: Rights::default(),
             connection_id: ConnectionId(id),
             session_id: None,
+            session_grace: Duration::ZERO,
             jwt_payload: "{}".into(),
             confirmed,
             protocol: Protocol::V3,

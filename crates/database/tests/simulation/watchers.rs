@@ -94,6 +94,7 @@ pub async fn watch(context: Context, seat: u32, confirmed: bool, rights: Rights)
             rights,
             connection_id: ConnectionId(u128::from(1_000 * seat + times)),
             session_id: None,
+            session_grace: Duration::ZERO,
             jwt_payload: "{}".into(),
             confirmed,
             protocol: Protocol::V3,

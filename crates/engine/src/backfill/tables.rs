@@ -20,6 +20,7 @@ use crate::transaction::TRANSACTION_BYTES_MAX;
 /// The rows of `$backfill`, by their keys.
 const HEAD: u8 = 0;
 const PROGRAM: u8 = 1;
+const ENVIRONMENT: u8 = 2;
 
 /// What is known of a backfill beside its tables.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +30,8 @@ pub struct BackfillRecord {
     /// As in `st_module`.
     pub program_kind: u8,
     pub program: Vec<u8>,
+    /// What is changed of the environment with it, in a form of the database's; may be empty.
+    pub environment: Vec<u8>,
 }
 
 /// A table whose rows are migrated one by one.
@@ -126,6 +129,10 @@ impl Datastore {
         let head = (record.started_us, record.program_kind).to_vec();
         self.insert_found(slot, &(HEAD, head).to_vec(), &mut Vec::new())?;
         self.insert_found(slot, &(PROGRAM, &record.program).to_vec(), &mut Vec::new())?;
+        if !record.environment.is_empty() {
+            let row = (ENVIRONMENT, &record.environment).to_vec();
+            self.insert_found(slot, &row, &mut Vec::new())?;
+        }
         for (table, _) in plan.set_aside() {
             let (old, new) = (
                 self.stored_table(table)?,
@@ -146,6 +153,7 @@ impl Datastore {
             started_us,
             program_kind,
             program,
+            environment: self.backfill_value(ENVIRONMENT).unwrap_or_default(),
         })
     }
 

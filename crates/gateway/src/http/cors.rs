@@ -16,7 +16,7 @@ const HEADERS_FOR_MCP: HeaderValue =
     HeaderValue::from_static("authorization,accept,content-type,mcp-protocol-version");
 /// Publishers set variables of the environment by headers.
 const HEADERS_FOR_PUBLISHERS: HeaderValue = HeaderValue::from_static(
-    "authorization,accept,content-type,spacetime-environment,spacetime-environment-remove",
+    "authorization,accept,content-type,spacetime-environment,spacetime-environment-remove,spacetime-environment-secret",
 );
 
 pub(crate) async fn layer(request: Request, next: Next) -> Response {

@@ -18,6 +18,8 @@ use crate::reply::{self, missing_variables, Failure, Reply};
 
 const SET: &str = "spacetime-environment";
 const REMOVE: &str = "spacetime-environment-remove";
+/// Ours: which of those that are set are secrets.
+const SECRET: &str = "spacetime-environment-secret";
 
 /// What the headers of a request change.
 ///
@@ -31,16 +33,27 @@ pub(super) fn change_of(headers: &HeaderMap) -> Result<EnvironmentChange, Failur
             return Err(bad(SET, "a key is there more than once"));
         }
     }
-    Ok(EnvironmentChange::new(set, removed_of(headers)?)?)
+    let change = EnvironmentChange::new(set, removed_of(headers)?)?;
+    Ok(change.with_secrets(keys_of(headers, SECRET)?)?)
+}
+
+/// The keys that a header names.
+fn keys_of(headers: &HeaderMap, name: &str) -> Result<BTreeSet<String>, Failure> {
+    let why = match name {
+        REMOVE => "it names each key once, or is `*`",
+        _ => "it names each key once",
+    };
+    let mut keys = BTreeSet::new();
+    for (key, value) in items_of(headers, name)? {
+        if value.is_some() || !keys.insert(key) {
+            return Err(bad(name, why));
+        }
+    }
+    Ok(keys)
 }
 
 fn removed_of(headers: &HeaderMap) -> Result<RemovedVariables, Failure> {
-    let mut keys = BTreeSet::new();
-    for (key, value) in items_of(headers, REMOVE)? {
-        if value.is_some() || !keys.insert(key) {
-            return Err(bad(REMOVE, "it names each key once, or is `*`"));
-        }
-    }
+    let keys = keys_of(headers, REMOVE)?;
     Ok(match keys.contains("*") {
         true if keys.len() > 1 => return Err(bad(REMOVE, "`*` stands alone")),
         true => RemovedVariables::All,
@@ -137,16 +150,20 @@ pub(super) async fn show(Permitted { state, record, .. }: Permitted) -> Reply {
         };
         json!({ "name": declared.name, "ty": ty, "optional": declared.optional })
     });
-    Ok(reply::json_value(&json!({
+    let mut shown = json!({
         "module_hash": environment.program_hash.to_json_u256(),
         "declarations": declarations.collect::<Vec<_>>(),
         "stored_keys": environment.stored_keys,
-    })))
+    });
+    if !environment.secret_keys.is_empty() {
+        shown["secret_keys"] = json!(environment.secret_keys);
+    }
+    Ok(reply::json_value(&shown))
 }
 
 /// PUT: the body has all variables that there are to be.
-pub(super) async fn replace(query: Query, asked: WithBody) -> Reply {
-    change(&query, &asked, RemovedVariables::All).await
+pub(super) async fn replace(query: Query, headers: HeaderMap, asked: WithBody) -> Reply {
+    change(&query, &headers, &asked, RemovedVariables::All).await
 }
 
 /// PATCH: the body has those that are set, and a header names those that go.
@@ -155,10 +172,15 @@ pub(super) async fn patch(query: Query, headers: HeaderMap, asked: WithBody) -> 
     if removed == RemovedVariables::All {
         return Err(bad(REMOVE, "`*` is for a publish; PUT replaces all"));
     }
-    change(&query, &asked, removed).await
+    change(&query, &headers, &asked, removed).await
 }
 
-async fn change(query: &Query, asked: &WithBody, removed: RemovedVariables) -> Reply {
+async fn change(
+    query: &Query,
+    headers: &HeaderMap,
+    asked: &WithBody,
+    removed: RemovedVariables,
+) -> Reply {
     let by = &asked.caller.identity;
     asked.state.node.check(&asked.record, by, Action::Update)?;
     let hash = |text: &str| {
@@ -169,6 +191,7 @@ async fn change(query: &Query, asked: &WithBody, removed: RemovedVariables) -> R
     let set: BTreeMap<String, String> = serde_json::from_str(asked.body.text()?)
         .map_err(|_| Failure::bad_request("the body is no JSON object of strings [LC0258]"))?;
     let change = EnvironmentChange::new(set, removed)?;
+    let change = change.with_secrets(keys_of(headers, SECRET)?)?;
     let (state, by) = (asked.state.clone(), asked.caller.identity);
     let identity = asked.record.identity;
     reply::detached(async move {
@@ -255,6 +278,7 @@ mod tests {
         let change = headers(&[(SET, "A=1,B=2"), (SET, "C=3"), (REMOVE, "D, E")]);
         assert!(change_of(&change).is_ok());
         assert!(change_of(&headers(&[(REMOVE, "*")])).is_ok());
+        assert!(change_of(&headers(&[(SET, "A=1,B=2"), (SECRET, "B")])).is_ok());
         for wrong in [
             &[(SET, "A=1"), (SET, "A=2")][..],
             &[(SET, "A")],
@@ -264,6 +288,9 @@ mod tests {
             &[(REMOVE, "*, A")],
             &[(REMOVE, "A=1")],
             &[(SET, "A=secret-\u{e9}")],
+            &[(SET, "A=secret"), (SECRET, "B")],
+            &[(SET, "A=secret"), (SECRET, "A=secret")],
+            &[(SET, "A=lightcone-sealed-1:secret")],
         ] {
             let failure = change_of(&headers(wrong)).expect_err("refused");
             assert!(!format!("{failure:?}").contains("secret"), "{failure:?}");

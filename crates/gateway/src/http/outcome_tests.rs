@@ -401,6 +401,7 @@ async fn a_role_that_may_be_gone_ends_its_connections() {
             rights: server.state.node.rights(&record, &reader),
             connection_id: ConnectionId(7),
             session_id: None,
+            session_grace: Duration::ZERO,
             jwt_payload: "{}".into(),
             confirmed: true,
             protocol: Protocol::V3,

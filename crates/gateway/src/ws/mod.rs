@@ -8,6 +8,7 @@ mod signals;
 mod writer;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::{Request, State};
 use axum::http::{header, HeaderMap, HeaderValue, StatusCode};
@@ -33,6 +34,8 @@ struct Parameters {
     confirmed: bool,
     connection_id: Option<ConnectionId>,
     session_id: Option<u128>,
+    /// Ours: how long the client may be away without the module hearing of it.
+    session_grace: Duration,
 }
 
 impl Parameters {
@@ -54,6 +57,7 @@ impl Parameters {
             connection_id: id("connection_id")?,
             // Its wire form is the same.
             session_id: id("session_id")?.map(|id| id.0),
+            session_grace: Duration::from_millis(query.number("session_grace")?.unwrap_or(0)),
         })
     }
 }
@@ -89,6 +93,9 @@ pub(crate) async fn subscribe(
         rights: state.node.rights(&record, &caller.identity),
         connection_id,
         session_id: parameters.session_id,
+        session_grace: parameters
+            .session_grace
+            .min(state.node.config.websocket.session_grace),
         jwt_payload: caller.jwt_payload,
         confirmed: parameters.confirmed,
         protocol,

@@ -81,6 +81,7 @@ impl Reader<'_> {
                 Ok(Some(Event::Pong)) => self.signals.ping_pending.store(false, Relaxed),
                 Ok(Some(Event::Close(payload))) => {
                     self.signals.closed_by_client.store(true, Relaxed);
+                    self.sender.leave();
                     if progress.is_closing {
                         return Some(ConnectionEnd::CloseReceived);
                     }
@@ -148,6 +149,7 @@ impl Reader<'_> {
         match submitted {
             Ok(()) => true,
             Err(SubmitError::Malformed(reason)) => {
+                self.sender.leave();
                 self.signals.close(ClosePayload::Reason(1011, reason));
                 false
             }

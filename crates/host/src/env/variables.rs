@@ -77,9 +77,15 @@ impl HostEnv {
         if datastore.program_hash() != Some(program.hash) {
             return Err(HostTrap::ProgramReplaced.into());
         }
-        match datastore.environment_variable(key) {
-            None if !optional => Err(HostTrap::MissingVariable.into()),
-            found => Ok(found),
-        }
+        let kept = match datastore.environment_variable(key) {
+            None if !optional => return Err(HostTrap::MissingVariable.into()),
+            None => return Ok(None),
+            Some(kept) => kept,
+        };
+        let database = &self.config.database_identity;
+        let opened = program.secrets.open(database, key, kept);
+        Ok(Some(
+            opened.map_err(|error| HostTrap::Secret(Box::new(error)))?,
+        ))
     }
 }

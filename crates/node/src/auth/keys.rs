@@ -113,7 +113,7 @@ fn create(paths: &KeyPaths) -> Result<(), Error> {
     write_new(&paths.public, public_pem.as_bytes(), 0o644)
 }
 
-fn write_new(path: &Path, bytes: &[u8], mode: u32) -> Result<(), Error> {
+pub(super) fn write_new(path: &Path, bytes: &[u8], mode: u32) -> Result<(), Error> {
     use std::os::unix::fs::OpenOptionsExt as _;
     let write = || {
         let mut options = fs::OpenOptions::new();

@@ -8,12 +8,14 @@ mod known_tokens;
 mod message_token;
 mod oidc;
 pub mod proof;
+mod secrets_key;
 mod token;
 
 pub use claims::{Claims, TokenError};
 pub(crate) use issuer::parse as parse_issuer;
 pub use issuer::LOCAL_ISSUER;
 pub use keys::{KeyPair, KeyPaths};
+pub(crate) use secrets_key::secrets;
 pub use token::{unverified_issuer, Caller};
 
 use std::sync::Arc;

@@ -37,7 +37,7 @@ pub struct Args {
     /// TypeScript: the npm package to import from; what package.json depends on if it is left out
     #[arg(long, value_name = "PACKAGE", value_parser = ["spacetimedb", "lightcone"])]
     client_package: Option<String>,
-    /// Rust only: who uses the bindings
+    /// Rust and TypeScript only: who uses the bindings
     #[arg(
         long,
         value_enum,
@@ -277,9 +277,17 @@ fn check_languages_options(args: &Args) -> Result<()> {
         (module_name, "--unreal-module-name", Unrealcpp),
         (args.module_prefix.is_some(), "--module-prefix", Unrealcpp),
         (package, "--client-package", Typescript),
-        (for_module, "--bindings module", Rust),
     ]
     .into_iter();
+    if for_module
+        && args
+            .lang
+            .is_some_and(|lang| !matches!(lang, Rust | Typescript))
+    {
+        return Err(Error::Usage(
+            "--bindings module is for rust and typescript only".to_owned(),
+        ));
+    }
     let is_other = |wanted: Lang| args.lang.is_some_and(|lang| lang != wanted);
     let Some((_, option, wanted)) = given.find(|(given, _, of)| *given && is_other(*of)) else {
         return Ok(());

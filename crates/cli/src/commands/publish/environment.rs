@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use reqwest::RequestBuilder;
 
-use crate::commands::env::{with_removed, Change};
+use crate::commands::env::{with_keys, Change, REMOVE, SECRET_KEYS};
 use crate::error::Result;
 use crate::http::Client;
 use crate::output::{remark, result};
@@ -15,6 +15,8 @@ pub(super) struct Given {
     /// By key: the value, and where it is from.
     pub values: BTreeMap<String, (String, &'static str)>,
     pub unset: Vec<String>,
+    /// Which of the values are secrets.
+    pub secret: Vec<String>,
     pub replaces: bool,
     /// The environment alone is published.
     pub only: bool,
@@ -43,9 +45,10 @@ impl Given {
         values: &BTreeMap<String, String>,
     ) -> RequestBuilder {
         let request = match self.replaces {
-            true => with_removed(request, &["*".to_owned()]),
-            false => with_removed(request, &self.unset),
+            true => with_keys(request, REMOVE, &["*".to_owned()]),
+            false => with_keys(request, REMOVE, &self.unset),
         };
+        let request = with_keys(request, SECRET_KEYS, &self.secret);
         if values.is_empty() {
             return request;
         }
@@ -96,6 +99,7 @@ pub(super) async fn publish(client: &Client, name: &str, given: &Given) -> Resul
     let change = Change {
         set: given.resolve(&declared),
         removed: given.unset.clone(),
+        secret: given.secret.clone(),
         replaces: given.replaces,
         expected: metadata["module_hash"].as_str().map(str::to_owned),
     };
