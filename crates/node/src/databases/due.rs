@@ -27,10 +27,6 @@ impl Databases {
         self.open(identity).await.map(drop)
     }
 
-    pub(crate) fn are_in_memory(&self) -> bool {
-        self.in_memory
-    }
-
     /// The open databases that are not used now, with what they have done so far.
     pub(crate) fn unused(&self) -> Vec<(Identity, Activity)> {
         let open = self.running.read();
