@@ -91,8 +91,11 @@ fn a_case_is_written_as_it_is_read() {
         let case = Case::of_seed(seed);
         assert_eq!(case.to_string().parse(), Ok(case));
     }
-    assert_eq!(
-        simulate(&Case::of_seed(1), false).trace,
-        simulate(&Case::of_seed(1), true).trace
-    );
+    let case = Case {
+        steps: 300,
+        lives: 1,
+        ..Case::of_seed(1)
+    };
+    // Who tells changes nothing.
+    assert_eq!(simulate(&case, false).trace, simulate(&case, true).trace);
 }
