@@ -1,7 +1,8 @@
 //! Which databases are opened without a request: it is noted, so that a server that starts opens no other.
 //!
-//! [`Due::Open`] is durable before a database runs that may act by itself, so after a crash it is opened. At a proper end the
-//! writer says what is left to do ([`DatabaseHandle::shutdown`](crate::DatabaseHandle::shutdown)), for the server to note.
+//! [`Due::Open`](lightcone_types::Due::Open) is durable before a database runs that may act by itself, so after a crash it is
+//! opened. At a proper end the writer says what is left to do ([`shutdown`](crate::DatabaseHandle::shutdown)), for the server to
+//! note.
 
 use lightcone_schema::ModuleDef;
 use lightcone_types::Identity;

