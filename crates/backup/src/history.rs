@@ -115,7 +115,7 @@ impl<'m> History<'m> {
     }
 }
 
-/// When transactions of frames were committed, going on from `clock`. Records that cannot be read say nothing.
+/// When transactions of frames were committed. What is behind a record that cannot be read says nothing.
 fn commits<'f>(
     frames: impl IntoIterator<Item = &'f Frame>,
     mut each: impl FnMut(LogOffset, i64) -> bool,
@@ -123,7 +123,7 @@ fn commits<'f>(
     let mut clock = i64::MIN;
     for frame in frames {
         let mut offset = frame.first_offset;
-        for record in Records::new(&frame.payload).flatten() {
+        for record in Records::new(&frame.payload).map_while(Result::ok) {
             match record {
                 Record::Clock(time) => clock = time,
                 _ if offset >= frame.end() => break,

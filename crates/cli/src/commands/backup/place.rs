@@ -108,7 +108,9 @@ impl Store {
     /// How messages call a file.
     pub fn shown(&self, name: &str) -> String {
         match self {
+            Store::Directory(path) if name.is_empty() => path.display().to_string(),
             Store::Directory(path) => path.join(name).display().to_string(),
+            Store::S3 { url, .. } if name.is_empty() => url.clone(),
             Store::S3 { url, .. } => format!("{}/{name}", url.trim_end_matches('/')),
         }
     }
