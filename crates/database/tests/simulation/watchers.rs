@@ -189,19 +189,21 @@ impl Watcher {
         }
         // Who does not take his answers is kept waiting, as he may have so many queries under way.
         let mut taken = Vec::new();
-        let mut submitted = pin!(self.connection.sender.submit(Bytes::from(payload)));
-        let submitted = loop {
-            let mut received = pin!(self.connection.outgoing.recv());
-            let first = std::future::poll_fn(|context| {
-                if let Poll::Ready(submitted) = submitted.as_mut().poll(context) {
-                    return Poll::Ready(Ok(submitted));
+        let submitted = {
+            let mut submitted = pin!(self.connection.sender.submit(Bytes::from(payload)));
+            loop {
+                let mut received = pin!(self.connection.outgoing.recv());
+                let first = std::future::poll_fn(|context| {
+                    if let Poll::Ready(submitted) = submitted.as_mut().poll(context) {
+                        return Poll::Ready(Ok(submitted));
+                    }
+                    received.as_mut().poll(context).map(Err)
+                });
+                match first.await {
+                    Ok(submitted) => break submitted,
+                    Err(None) => return Err(Ended),
+                    Err(outgoing) => taken.push(outgoing),
                 }
-                received.as_mut().poll(context).map(Err)
-            });
-            match first.await {
-                Ok(submitted) => break submitted,
-                Err(None) => return Err(Ended),
-                Err(outgoing) => taken.push(outgoing),
             }
         };
         for outgoing in taken {
