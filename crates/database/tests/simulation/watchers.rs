@@ -190,11 +190,11 @@ impl Watcher {
         // Who does not take his answers is kept waiting, as he may have so many queries under way.
         let mut taken = Vec::new();
         let submitted = {
-            let mut submitted = pin!(self.connection.sender.submit(Bytes::from(payload)));
+            let mut submitting = pin!(self.connection.sender.submit(Bytes::from(payload)));
             loop {
                 let mut received = pin!(self.connection.outgoing.recv());
                 let first = std::future::poll_fn(|context| {
-                    if let Poll::Ready(submitted) = submitted.as_mut().poll(context) {
+                    if let Poll::Ready(submitted) = submitting.as_mut().poll(context) {
                         return Poll::Ready(Ok(submitted));
                     }
                     received.as_mut().poll(context).map(Err)
