@@ -104,14 +104,28 @@ fn bytes_below(directory: &Path) -> Vec<u8> {
     let paths = entries.map(|entry| entry.expect("an entry").path());
     let contents = paths.map(|path| match path.is_dir() {
         true => bytes_below(&path),
-        false => std::fs::read(&path).expect("a file"),
+        false => {
+            let mut bytes = std::fs::read(&path).expect("a file");
+            // Segments are filled with zeros ahead of time.
+            let end = bytes.iter().rposition(|byte| *byte != 0);
+            bytes.truncate(end.map_or(0, |last| last + 1));
+            bytes
+        }
     });
-    contents.flatten().collect()
+    contents.collect::<Vec<_>>().concat()
 }
 
-fn module_log(database: &Path) -> String {
-    let log = bytes_below(&database.join("module_logs"));
-    String::from_utf8_lossy(&log).into_owned()
+/// The module's log, as soon as it has this.
+async fn module_log(database: &Path, word: &str) -> String {
+    for _ in 0..1000 {
+        let log = bytes_below(&database.join("module_logs"));
+        let log = String::from_utf8_lossy(&log).into_owned();
+        if log.contains(word) {
+            return log;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    panic!("the log of the module has no {word}");
 }
 
 fn has(bytes: &[u8], word: &str) -> bool {
@@ -247,8 +261,7 @@ async fn from_publish_to_reopen(kind: HostKind) {
     assert!(!format!("{metadata:?}").contains(SECRET));
 
     // The module's log has none of it.
-    let log = module_log(&path);
-    assert!(log.contains("Database environment updated"), "{log}");
+    let log = module_log(&path, "Database environment updated").await;
     assert!(!log.contains(SECRET), "{log}");
 
     drop(watcher);
@@ -508,11 +521,8 @@ async fn secrets_are_for_modules_alone(kind: HostKind) {
         .expect("it is none");
     let looked = call(&database, "look", "[\"GREETING\"]").await;
     assert!(looked.is_err(), "{looked:?}");
-    let log = module_log(&path);
-    assert!(
-        log.contains("secrets.key") && log.contains("LC0260"),
-        "{log}"
-    );
+    let log = module_log(&path, "LC0260").await;
+    assert!(log.contains("secrets.key"), "{log}");
     let error = database
         .change_environment(set(&[("API_KEY", "x")]), None)
         .await;

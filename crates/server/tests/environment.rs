@@ -120,6 +120,9 @@ async fn values_are_in_sql_alone_and_secrets_nowhere() {
     assert_eq!(mode.mode() & 0o7777, 0o600);
     for path in files(directory.path()) {
         let bytes = std::fs::read(&path).unwrap_or_default();
+        // Segments are filled with zeros ahead of time.
+        let end = bytes.iter().rposition(|byte| *byte != 0);
+        let bytes = &bytes[..end.map_or(0, |last| last + 1)];
         let word = SECRET.as_bytes();
         let is_in = bytes.windows(word.len()).any(|window| window == word);
         assert!(!is_in, "{path:?}");

@@ -4,7 +4,7 @@ use lightcone_engine::ST_ENV_ID;
 use lightcone_schema::{is_environment_key, ENVIRONMENT_KEY_BYTES_MAX};
 
 use super::HostEnv;
-use crate::{AbiError, Errno, HostTrap, Waiting};
+use crate::{AbiError, ConsoleLevel, Errno, HostTrap, Waiting};
 
 /// A call may hold so many sources when it opens one for a value.
 const SOURCES_MAX: usize = 256;
@@ -83,9 +83,14 @@ impl HostEnv {
             Some(kept) => kept,
         };
         let database = &self.config.database_identity;
-        let opened = program.secrets.open(database, key, kept);
-        Ok(Some(
-            opened.map_err(|error| HostTrap::Secret(Box::new(error)))?,
-        ))
+        match program.secrets.open(database, key, kept) {
+            Ok(value) => Ok(Some(value)),
+            Err(error) => {
+                // Clients are not told why a call was ended.
+                let text = error.to_string();
+                self.log(ConsoleLevel::Error, None, None, None, &text, None);
+                Err(HostTrap::Secret(Box::new(error)).into())
+            }
+        }
     }
 }
