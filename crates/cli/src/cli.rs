@@ -254,7 +254,7 @@ mod tests {
             .collect();
         assert_eq!(
             names.join(" "),
-            "publish delete logs call describe dev sql env mcp migrate rename generate list login logout init build server subscribe start lock unlock collaborators version changes top doctor completions"
+            "publish delete logs call describe dev sql env mcp migrate rename generate list login logout init build server subscribe start lock unlock collaborators version changes backup top doctor completions"
         );
     }
 }

@@ -214,10 +214,11 @@ async fn every_place_is_brought_back_as_a_replay_gives_it() {
     assert_eq!(rows(&database, STRANGER).await, json!(4));
     let text = "SELECT database_identity, owner_identity FROM st_module";
     let row = sql(&database, STRANGER, text).await.expect("a row").0[0].to_string();
-    assert!(
-        row.contains(&RESTORED.to_hex()) && row.contains(&STRANGER.to_hex()),
-        "{row}"
-    );
+    // As numbers, without zeros in front.
+    for identity in [RESTORED, STRANGER] {
+        let hex = identity.to_hex();
+        assert!(row.contains(hex.trim_start_matches('0')), "{row}");
+    }
     insert(&database, 100, 10).await;
     stop(database).await;
     let database = open(options_of_restored(&restored)).await;

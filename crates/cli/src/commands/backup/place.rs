@@ -89,7 +89,7 @@ impl BackupPlace {
                 prefix,
             } => {
                 let builder = AmazonS3Builder::from_env().with_bucket_name(bucket);
-                let store = builder.build().map_err(cannot("use", &url))?;
+                let store = builder.build().map_err(refused("use", &url))?;
                 Ok(Store::S3 { store, url, prefix })
             }
         }
@@ -102,6 +102,12 @@ fn cannot<E: std::error::Error + Send + Sync + 'static>(
 ) -> impl FnOnce(E) -> Error {
     let text = format!("cannot {verb} {what}");
     move |error| Error::caused("LC0888", text, error)
+}
+
+/// The same of S3: the error says all of it in one text, and its causes say it again.
+fn refused(verb: &str, what: impl std::fmt::Display) -> impl FnOnce(object_store::Error) -> Error {
+    let text = format!("cannot {verb} {what}");
+    move |error| coded!("LC0888", "{text}: {error}")
 }
 
 impl Store {
@@ -124,7 +130,7 @@ impl Store {
             }
             Store::S3 { store, prefix, .. } => {
                 let put = store.put(&object_path(prefix, name), bytes.into()).await;
-                put.map(drop).map_err(cannot("write", shown))
+                put.map(drop).map_err(refused("write", shown))
             }
         }
     }
@@ -140,11 +146,11 @@ impl Store {
             },
             Store::S3 { store, prefix, .. } => match store.get(&object_path(prefix, name)).await {
                 Ok(found) => {
-                    let bytes = found.bytes().await.map_err(cannot("read", shown))?;
+                    let bytes = found.bytes().await.map_err(refused("read", shown))?;
                     Ok(Some(bytes.into()))
                 }
                 Err(object_store::Error::NotFound { .. }) => Ok(None),
-                Err(error) => Err(cannot("read", shown)(error)),
+                Err(error) => Err(refused("read", shown)(error)),
             },
         }
     }
@@ -181,7 +187,7 @@ impl Store {
                     .list(Some(&path))
                     .try_collect()
                     .await
-                    .map_err(cannot("list", shown))?;
+                    .map_err(refused("list", shown))?;
                 let named = objects.into_iter().filter_map(|object| {
                     Some((object.location.filename()?.to_owned(), object.size))
                 });
