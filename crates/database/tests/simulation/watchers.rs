@@ -203,14 +203,12 @@ impl Watcher {
                 });
                 match first.await {
                     Ok(submitted) => break submitted,
-                    Err(None) => return Err(Ended),
-                    Err(outgoing) => taken.push(outgoing),
+                    // What is taken is let go of here: until then it is under way.
+                    Err(outgoing) => taken.extend(messages_of(outgoing)?),
                 }
             }
         };
-        for outgoing in taken {
-            self.take(outgoing)?;
-        }
+        taken.into_iter().for_each(|message| self.message(message));
         submitted.map_err(|_| Ended)
     }
 
@@ -261,18 +259,10 @@ impl Watcher {
     }
 
     fn take(&mut self, outgoing: Option<Outgoing>) -> Result<(), Ended> {
-        let Some(Outgoing::Messages(batch)) = outgoing else {
-            return Err(Ended);
-        };
-        let mut start = 0;
-        for &end in &batch.ends {
-            let message = &batch.bytes[start..end];
-            let decoded = lightcone_wire::payload::decode_messages(Protocol::V2, message);
-            for message in decoded.expect("messages of a server") {
-                self.message(message);
-            }
-            start = end;
-        }
+        let messages = messages_of(outgoing)?;
+        messages
+            .into_iter()
+            .for_each(|message| self.message(message));
         Ok(())
     }
 
@@ -370,6 +360,20 @@ impl Watcher {
         let all = u64::from(ACCOUNTS) * BALANCE;
         assert_eq!(sum, all, "{}: a half of a transfer", self.who);
     }
+}
+
+fn messages_of(outgoing: Option<Outgoing>) -> Result<Vec<ServerMessage>, Ended> {
+    let Some(Outgoing::Messages(batch)) = outgoing else {
+        return Err(Ended);
+    };
+    let (mut start, mut messages) = (0, Vec::new());
+    for &end in &batch.ends {
+        let message = &batch.bytes[start..end];
+        let decoded = lightcone_wire::payload::decode_messages(Protocol::V2, message);
+        messages.extend(decoded.expect("messages of a server"));
+        start = end;
+    }
+    Ok(messages)
 }
 
 fn small(row: &[u8], at: usize) -> u32 {
