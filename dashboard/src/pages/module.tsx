@@ -15,6 +15,10 @@ const VERSIONS_MAX = 50;
 /** Tables, columns of each, types, rules. */
 const LISTED_MAX = 300;
 
+/** The digits of a hash, from the number whose least byte is the first of the hash. */
+const hashOf = (number: string): string =>
+  number.replace(/^0x/, "").padStart(64, "0").match(/../g)!.reverse().join("");
+
 async function loadVersions(name: string, token: string): Promise<{ at: number; hash: string }[]> {
   const lines = await lastLogs(name, token, LOG_LINES);
   const found = lines.flatMap((line) => {
@@ -28,7 +32,7 @@ export function Module(): ReactNode {
   const { name, token, info, schema, reload } = useDatabase();
   const program = useLoaded(async () => {
     const { rows } = await sql(name, token, "SELECT program_kind, program_hash FROM st_module");
-    return rows[0] ? String(rows[0][1]).replace(/^0x/, "").padStart(64, "0") : undefined;
+    return rows[0] ? hashOf(String(rows[0][1])) : undefined;
   }, [name, token]);
   const versions = useLoaded(() => loadVersions(name, token), [name, token]);
   const count = (kind: string) => whole(schema.functions.filter((one) => one.kind === kind).length);
@@ -60,7 +64,14 @@ export function Module(): ReactNode {
           )}
         </dd>
       </dl>
-      <Publish running={program.value} onDone={reload} />
+      <Publish
+        running={program.value}
+        onDone={() => {
+          reload();
+          program.reload();
+          versions.reload();
+        }}
+      />
       <h2>Versions</h2>
       {versions.error ? (
         <p className="dim">{versions.error}</p>
@@ -233,6 +244,8 @@ function Publish(props: { running: string | undefined; onDone: () => void }): Re
     work(async () => {
       const query = `host_type=${host}&policy=BreakClients&token=${planned}`;
       await api.text(`${path}?${query}`, { method: "PUT", token, body: program });
+      setPlan(undefined);
+      earlier.reload();
       props.onDone();
     });
   return (

@@ -190,13 +190,12 @@ impl Catalog for Names<'_> {
         self.0.schema(id).cloned()
     }
 
-    /// A module's own queries read no views.
-    fn parameters(&self, _: lightcone_types::TableId) -> &[ProductTypeElement] {
+    fn parameters(&self, _table: lightcone_types::TableId) -> &[ProductTypeElement] {
         &[]
     }
 
-    /// A module sees all rows.
-    fn rules(&self, _: lightcone_types::TableId) -> &[String] {
+    /// A test sees all rows, as the owner does.
+    fn rules(&self, _table: lightcone_types::TableId) -> &[String] {
         &[]
     }
 }
