@@ -5,7 +5,7 @@
 
 use lightcone_table::{RangeBounds, RowId, Table};
 use lightcone_types::bsatn::{Decode, Encode};
-use lightcone_types::{Identity, TableId};
+use lightcone_types::{Identity, TableId, Timestamp};
 use rustc_hash::FxHashMap;
 
 use crate::datastore::Datastore;
@@ -288,13 +288,8 @@ impl Datastore {
         if let Some(stream) = found.and_then(stream_of) {
             return Ok(stream);
         }
-        // A number that this database had not before its data was deleted, which its targets may still know.
-        let mut id = (self.clock)().0.max(1) as u64;
-        while self.outbound_stream(id).is_some() {
-            id += 1;
-        }
         let stream = OutboundStream {
-            id,
+            id: self.new_stream_id((self.clock)()),
             table: key.0,
             target: key.1,
             next_seq: 1,
@@ -302,6 +297,44 @@ impl Datastore {
         };
         self.insert_in(st::ST_OUTBOUND_STREAM_ID, &stream.to_vec())?;
         Ok(stream)
+    }
+
+    /// A number that this database had not before its data was deleted, which its targets may still know.
+    fn new_stream_id(&self, now: Timestamp) -> u64 {
+        let mut id = now.0.max(1) as u64;
+        while self.outbound_stream(id).is_some() {
+            id += 1;
+        }
+        id
+    }
+
+    /// In the open transaction: all streams become new ones, as the database was brought back from a backup, and its targets may know
+    /// what it has sent since. Messages keep their numbers until a target says which one it expects.
+    ///
+    /// # Errors
+    /// No transaction, or it is over its size limit.
+    pub fn renew_outbound_streams(&mut self, now: Timestamp) -> Result<()> {
+        for (row, stream) in self.streams_that(|_| true) {
+            let renewed = OutboundStream {
+                id: self.new_stream_id(now),
+                ack_prefix: 0,
+                ..stream
+            };
+            self.delete_in(st::ST_OUTBOUND_STREAM_ID, &[row])?;
+            self.insert_in(st::ST_OUTBOUND_STREAM_ID, &renewed.to_vec())?;
+            while let Some(row) = self.first_message_after(stream.id, 0) {
+                let message = message_of(self.outbox_system_table(st::ST_OUTBOUND_MSG_ID).row(row));
+                self.delete_in(st::ST_OUTBOUND_MSG_ID, &[row])?;
+                if let Some(message) = message {
+                    let moved = OutboundMessage {
+                        stream: renewed.id,
+                        ..message
+                    };
+                    self.insert_in(st::ST_OUTBOUND_MSG_ID, &message_row(&moved))?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The row of a message went before its result came.
@@ -410,11 +443,11 @@ impl Datastore {
         self.put_in(st::ST_OUTBOUND_STREAM_ID, BY_STREAM, &changed.to_vec())
     }
 
-    fn streams_of_table(&self, table: TableId) -> Vec<(RowId, OutboundStream)> {
+    fn streams_that(&self, are: impl Fn(&OutboundStream) -> bool) -> Vec<(RowId, OutboundStream)> {
         let streams = self.outbox_system_table(st::ST_OUTBOUND_STREAM_ID);
         let mut found = Vec::new();
         streams.rows().for_each(|id, row| {
-            let stream = stream_of(row).filter(|stream| stream.table == table);
+            let stream = stream_of(row).filter(&are);
             found.extend(stream.map(|stream| (id, stream)));
         });
         found
@@ -422,7 +455,7 @@ impl Datastore {
 
     /// The rows of an outbox table have moved to another one.
     pub(crate) fn move_outbound_streams(&mut self, from: TableId, to: TableId) -> Result<()> {
-        for (_, stream) in self.streams_of_table(from) {
+        for (_, stream) in self.streams_that(|stream| stream.table == from) {
             let moved = OutboundStream {
                 table: to,
                 ..stream
@@ -434,7 +467,7 @@ impl Datastore {
 
     /// An outbox table goes, with what waits in it.
     pub(crate) fn delete_outbound_streams(&mut self, table: TableId) -> Result<()> {
-        for (row, stream) in self.streams_of_table(table) {
+        for (row, stream) in self.streams_that(|stream| stream.table == table) {
             while let Some(message) = self.first_message_after(stream.id, 0) {
                 self.delete_in(st::ST_OUTBOUND_MSG_ID, &[message])?;
             }
