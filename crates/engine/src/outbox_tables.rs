@@ -288,8 +288,13 @@ impl Datastore {
         if let Some(stream) = found.and_then(stream_of) {
             return Ok(stream);
         }
+        // A number that this database had not before its data was deleted, which its targets may still know.
+        let mut id = (self.clock)().0.max(1) as u64;
+        while self.outbound_stream(id).is_some() {
+            id += 1;
+        }
         let stream = OutboundStream {
-            id: self.new_stream_id((self.clock)()),
+            id,
             table: key.0,
             target: key.1,
             next_seq: 1,
@@ -299,24 +304,24 @@ impl Datastore {
         Ok(stream)
     }
 
-    /// A number that this database had not before its data was deleted, which its targets may still know.
-    fn new_stream_id(&self, now: Timestamp) -> u64 {
-        let mut id = now.0.max(1) as u64;
-        while self.outbound_stream(id).is_some() {
-            id += 1;
-        }
-        id
-    }
-
     /// In the open transaction: all streams become new ones, as the database was brought back from a backup, and its targets may know
     /// what it has sent since. Messages keep their numbers until a target says which one it expects.
     ///
     /// # Errors
     /// No transaction, or it is over its size limit.
     pub fn renew_outbound_streams(&mut self, now: Timestamp) -> Result<()> {
-        for (row, stream) in self.streams_that(|_| true) {
+        let streams = self.streams_that(|_| true);
+        // Numbers are times. Greater ones come of no clock, and are never reached.
+        let old = streams.iter().map(|(_, stream)| stream.id);
+        let old = old.filter(|id| *id <= i64::MAX as u64);
+        let first = old
+            .max()
+            .unwrap_or(0)
+            .saturating_add(1)
+            .max(now.0.max(1) as u64);
+        for (id, (row, stream)) in (first..).zip(streams) {
             let renewed = OutboundStream {
-                id: self.new_stream_id(now),
+                id,
                 ack_prefix: 0,
                 ..stream
             };
