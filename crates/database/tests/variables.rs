@@ -522,6 +522,12 @@ async fn secrets_are_for_modules_alone(kind: HostKind) {
         .expect("it is none");
     let looked = call(&database, "look", "[\"GREETING\"]").await;
     assert!(looked.is_err(), "{looked:?}");
+    if matches!(kind, HostKind::Js) {
+        // Callers of procedures are told why they ended.
+        let fetched = call(&database, "fetch", "[\"GREETING\"]").await;
+        let error = format!("{:?}", fetched.expect_err("it needs the key"));
+        assert!(!error.contains("GREETING"), "{error}");
+    }
     let log = module_log(&path, "LC0260").await;
     assert!(log.contains("secrets.key"), "{log}");
     let error = database
