@@ -16,6 +16,8 @@ pub struct History<'m> {
     /// Oldest first, without a gap.
     pub log: Vec<&'m LogEntry>,
     snapshots: Vec<&'m SnapshotEntry>,
+    /// When the first backup was made that ended where this begins, in microseconds since the Unix epoch.
+    known_from: Option<i64>,
 }
 
 /// What brings a place back.
@@ -57,6 +59,8 @@ impl<'m> History<'m> {
             places.insert(place);
         }
         log.reverse();
+        let ended_there = manifests.iter().filter(|manifest| manifest.end == place);
+        let known_from = ended_there.map(|manifest| manifest.time).min();
         let is_in_it = |manifest: &&Manifest| places.contains(&manifest.end);
         let snapshots = manifests.iter().filter(is_in_it);
         let snapshots = snapshots.filter_map(|manifest| manifest.snapshot.as_ref());
@@ -64,6 +68,7 @@ impl<'m> History<'m> {
             newest,
             log,
             snapshots: snapshots.collect(),
+            known_from,
         }
     }
 
@@ -106,6 +111,11 @@ impl<'m> History<'m> {
             log: self.log.iter().filter(is_needed).copied().collect(),
             end,
         })
+    }
+
+    /// Whether the state before its first transaction was that of a moment: a backup that ended there was made by then.
+    pub fn is_known_at(&self, moment: i64) -> bool {
+        self.known_from.is_some_and(|time| time <= moment)
     }
 
     /// The file with the first transaction that was committed after a moment; none if there was none by the end.

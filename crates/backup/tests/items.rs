@@ -328,3 +328,25 @@ fn other_formats_are_named() {
     let error = Manifest::decode("m", more.as_bytes()).expect_err("another member");
     assert!(error.to_string().contains("[LC0551]"), "{error}");
 }
+
+/// What a database was before the first transaction of a history is known from a backup that ended there, and from its time on.
+#[test]
+fn moments_before_the_first_transaction_are_known_from_a_backup() {
+    let first = frame_behind(Place::default(), &[10]);
+    let place = Place::default().behind(&first).expect("it follows");
+    // Of a database whose log was trimmed: it begins where it ends, with a snapshot.
+    let begin = manifest(100, place, &[], Some(place.offset.get()));
+    let again = manifest(150, place, &[], Some(place.offset.get()));
+    let more = manifest(200, place, &[frame_behind(place, &[180])], None);
+    for manifests in [
+        vec![begin.clone()],
+        vec![begin.clone(), again.clone()],
+        vec![begin, again, more.clone()],
+    ] {
+        for history in History::all(&manifests) {
+            assert!(!history.is_known_at(99));
+            assert!(history.is_known_at(100) && history.is_known_at(170));
+        }
+    }
+    assert!(!History::all(&[more])[0].is_known_at(190));
+}

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use common::server::Server;
 use common::{Home, Outcome};
+use lightcone_backup::Manifest;
 use serde_json::Value;
 
 /// Snapshots come soon here.
@@ -511,6 +512,30 @@ fn damage_of_each_file_is_named() {
         world.on(&["sql", "half", "SELECT * FROM accounts"]).status,
         1
     );
+    // The next backup has it all again.
+    let made = world.create().ok();
+    assert!(made.stderr.contains("[LC0551]"), "{made:#?}");
+    world.restore("whole", &[]).ok();
+    assert_eq!(world.sums("whole"), (ACCOUNTS, TOTAL));
+}
+
+#[test]
+fn the_newest_backup_is_the_last_one_whatever_the_clock_says() {
+    let world = World::start(CONFIG);
+    world.create().ok();
+    // As if the clock of the server was set back by an hour since.
+    let all = files(&world.home.path("backups"));
+    let is_manifest = |path: &&PathBuf| path.extension().is_some_and(|e| e == "json");
+    let path = all.iter().find(is_manifest).expect("a manifest");
+    let mut made = Manifest::decode("m", &std::fs::read(path).expect("a file")).expect("whole");
+    made.time += 3_600_000_000;
+    std::fs::remove_file(path).expect("removed");
+    let moved = world.home.path("backups").join(made.name());
+    std::fs::write(moved, made.encode()).expect("written");
+    world.on(&["call", "bank", "seed", "3", "5"]).ok();
+    world.create().ok();
+    world.restore("newest", &[]).ok();
+    assert_eq!(world.sums("newest"), (3, 15));
 }
 
 /// Storage with the protocol of S3: `moto_server -p 5000` of the Python package `moto[server]`, or another one at the address in

@@ -16,7 +16,7 @@ use crate::error::ChangesError;
 use crate::handle::DatabaseHandle;
 use crate::shared::Shared;
 
-/// Items are handed on when they have so many bytes.
+/// Items are handed on when they have so many bytes, in parts of so many.
 const PART_BYTES: usize = 1 << 20;
 
 /// What who asks for a backup has already.
@@ -41,8 +41,12 @@ pub struct Backup {
     snapshot: Option<Snapshot>,
     /// Of its objects, those that are to be sent; the next one is the last.
     objects: Vec<ObjectHash>,
+    /// Items that are handed on, and how many of their bytes were.
+    ready: Vec<u8>,
+    given: usize,
     holder: Holder,
     _turn: OwnedSemaphorePermit,
+    _user: Arc<()>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -125,8 +129,11 @@ impl Backup {
             end,
             snapshot,
             objects,
+            ready: Vec::new(),
+            given: 0,
             holder,
             _turn: turn,
+            _user: shared.users.clone(),
         })
     }
 
@@ -140,14 +147,21 @@ impl Backup {
     /// # Errors
     /// The log, the snapshot, or the memory of the client. Nothing more comes then.
     pub fn read(&mut self) -> Result<Option<HeldBytes>, ChangesError> {
-        if self.stage == Stage::Over {
-            return Ok(None);
+        if self.given == self.ready.len() {
+            let mut out = Vec::new();
+            while out.len() < PART_BYTES && self.stage != Stage::Over {
+                self.stage = self.step(&mut out)?;
+            }
+            (self.ready, self.given) = (out, 0);
         }
-        let mut out = Vec::new();
-        while out.len() < PART_BYTES && self.stage != Stage::Over {
-            self.stage = self.step(&mut out)?;
+        // A frame may have more bytes than a client may.
+        let end = self.ready.len().min(self.given + PART_BYTES);
+        let part = self.ready[self.given..end].to_vec();
+        self.given = end;
+        match part.is_empty() {
+            true => Ok(None),
+            false => Ok(Some(HeldBytes::new(part, self.holder.budget())?)),
         }
-        Ok(Some(HeldBytes::new(out, self.holder.budget())?))
     }
 
     /// Appends the next item, and says where it goes on.

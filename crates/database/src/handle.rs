@@ -339,7 +339,7 @@ impl DatabaseHandle {
 
     /// Whether the database may have something to do after a crash without a request.
     pub fn acts_by_itself(&self) -> bool {
-        acts_by_itself(self.shared.module().def())
+        acts_by_itself(self.shared.module().def()) || self.shared.status.migration.is_backfill()
     }
 
     /// Whether there are connections, streams of changes, or readers that follow the log.

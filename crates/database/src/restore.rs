@@ -57,8 +57,8 @@ pub struct Restored {
 /// A database that is being brought back. Dropped before its end, it leaves files that no database has.
 pub struct Restore {
     options: DatabaseOptions,
-    /// The most bytes that its pages may have.
-    bytes_max: u64,
+    /// The most bytes that its pages may have, asked when they are all there.
+    bytes_max: Box<dyn Fn() -> u64 + Send>,
     decoder: Decoder,
     store: SnapshotStore,
     stage: Stage,
@@ -70,7 +70,8 @@ pub struct Restore {
 enum Stage {
     /// Nothing but the head has come.
     Begun,
-    Objects(SnapshotWriter, SnapshotHead),
+    /// With how many have come.
+    Objects(SnapshotWriter, SnapshotHead, usize),
     Frames(Replayer),
     Ended(Replayer),
     /// Something failed.
@@ -78,16 +79,20 @@ enum Stage {
 }
 
 impl Restore {
-    /// Begins in the directory of the options, which has nothing in it. Blocks, as all here does.
+    /// Begins in the directory of the options, which has nothing in it. `bytes_max` says how much memory there is for its pages. Blocks,
+    /// as all here does.
     ///
     /// # Errors
     /// The disk.
-    pub fn begin(options: DatabaseOptions, bytes_max: u64) -> Result<Restore, RestoreError> {
+    pub fn begin(
+        options: DatabaseOptions,
+        bytes_max: impl Fn() -> u64 + Send + 'static,
+    ) -> Result<Restore, RestoreError> {
         // There is one snapshot at a time, which goes when the next one is there.
         let store = options.snapshots()?.keeping(1);
         Ok(Restore {
             options,
-            bytes_max,
+            bytes_max: Box::new(bytes_max),
             decoder: Decoder::default(),
             store,
             stage: Stage::Begun,
@@ -127,14 +132,17 @@ impl Restore {
             _ if self.head.is_none() => return malformed("it does not begin with its head"),
             (Item::Snapshot(snapshot), Stage::Begun) => {
                 let writer = self.store.begin(snapshot.offset)?;
-                self.stage = Stage::Objects(writer, snapshot);
+                self.stage = Stage::Objects(writer, snapshot, 0);
             }
-            (Item::Object(object), Stage::Objects(mut writer, snapshot)) => {
+            (Item::Object(object), Stage::Objects(mut writer, snapshot, count)) => {
+                if count >= snapshot.objects.len() {
+                    return malformed("it has more objects than its snapshot names");
+                }
                 if !self.options.disk.has_room_for(object.len() as u64) {
                     return Err(RestoreError::NoRoom);
                 }
                 writer.put(&object)?;
-                self.stage = Stage::Objects(writer, snapshot);
+                self.stage = Stage::Objects(writer, snapshot, count + 1);
             }
             (Item::Frame(frame), stage) => {
                 let mut replayer = self.replayer(stage)?;
@@ -159,9 +167,9 @@ impl Restore {
         let (datastore, offset) = match stage {
             Stage::Frames(replayer) => return Ok(replayer),
             Stage::Begun => (Datastore::new(), LogOffset::FIRST),
-            Stage::Objects(writer, snapshot) => {
+            Stage::Objects(writer, snapshot, _) => {
                 writer.finish(&snapshot.engine)?;
-                Datastore::of_snapshot(&mut self.store, self.bytes_max)?
+                Datastore::of_snapshot(&mut self.store, (self.bytes_max)())?
             }
             Stage::Ended(_) | Stage::Over => {
                 let text = "something follows its end".to_owned();
@@ -207,14 +215,18 @@ impl Restore {
         let changed = datastore.set_module_record(&record);
         changed.map_err(Error::from)?;
         let now = self.options.commons.environment.now();
+        // The identity may be that of a deleted database, whose streams the targets of its messages know.
+        let renewed = datastore.renew_outbound_streams(now);
+        renewed.map_err(Error::from)?;
         seal(&mut datastore, &mut output, now).map_err(Error::from)?;
         datastore.finish(&mut output);
         // The change of the identity is the transaction behind those of the backup.
         let next = end + 1;
-        if !self.options.disk.has_room_for(0) {
-            return Err(RestoreError::NoRoom);
-        }
-        datastore.snapshot().write_to(&self.store, next)?;
+        let has_room = || self.options.disk.has_room_for(0);
+        let written = datastore
+            .snapshot()
+            .write_while(&self.store, next, has_room)?;
+        written.ok_or(RestoreError::NoRoom)?;
         self.store.prune(1)?;
         let log_options = lightcone_log::LogOptions {
             first_offset: next,

@@ -40,11 +40,15 @@ fn options_of_restored(directory: &Path) -> DatabaseOptions {
 }
 
 async fn create(directory: &Path) -> DatabaseHandle {
+    create_with(options(directory)).await
+}
+
+async fn create_with(options: DatabaseOptions) -> DatabaseHandle {
     let program = json!({
         "tables": { "t": [["id", "U32"], ["text", "String"]] },
         "uniqueKeys": { "t": "id" },
     });
-    create_tables(options(directory), &program).await
+    create_tables(options, &program).await
 }
 
 async fn insert(database: &DatabaseHandle, id: u32, bytes: usize) {
@@ -160,7 +164,7 @@ fn restore(directory: &Path, items: &[Item]) -> Result<(), RestoreError> {
 }
 
 fn restore_within(directory: &Path, items: &[Item], bytes_max: u64) -> Result<(), RestoreError> {
-    let mut restore = Restore::begin(options_of_restored(directory), bytes_max)?;
+    let mut restore = Restore::begin(options_of_restored(directory), move || bytes_max)?;
     let bytes: Vec<u8> = items.iter().flat_map(Item::to_vec).collect();
     for part in bytes.chunks(100_000) {
         restore.take(part)?;
@@ -356,9 +360,43 @@ async fn what_is_no_backup_is_refused() {
             }
         }
     }
+    // What no snapshot names.
+    let mut more = whole.clone();
+    more.insert(2, Item::Object(b"another".to_vec()));
+    assert!(refused(&more).contains("more objects"));
     // More memory than there is.
     let directory = root.path().join("small");
     let error = restore_within(&directory, &whole, 1_000).expect_err("too large");
     assert!(error.to_string().contains("[LC0531]"), "{error}");
     restore(&root.path().join("whole"), &whole).expect("the whole one is one");
+}
+
+/// A transaction may have more bytes than a client may have asked for.
+#[tokio::test(flavor = "multi_thread")]
+async fn large_transactions_come_in_parts() {
+    let root = tempfile::tempdir().expect("a directory");
+    let path = root.path().join("db");
+    let mut without_snapshots = options(&path);
+    without_snapshots.limits.snapshot_log_bytes = u64::MAX;
+    let database = create_with(without_snapshots.clone()).await;
+    let rows: Vec<_> = (0..100).map(|id| json!([id, "x".repeat(60_000)])).collect();
+    let changes = json!({ "t": { "inserts": rows } });
+    let args = CallArgs::Json(json!([changes.to_string()]).to_string());
+    let called = database.call(caller(OWNER), "change", args).await;
+    called.expect("it fits");
+    stop(database).await;
+    without_snapshots.limits.client_bytes_max = 4 << 20;
+    let database = open(without_snapshots).await;
+    let mut kept = Kept::default();
+    kept.go_on(&database, true).await;
+    let frames = kept.frames.iter().map(|frame| frame.payload.len());
+    assert!(frames.max() > Some(5 << 20));
+    let end = kept.end.offset;
+    stop(database).await;
+    let restored = root.path().join("restored");
+    restore(&restored, &kept.items_until(end)).expect("it is brought back");
+    assert_eq!(
+        hashes(&restored, RESTORED, LogOffset::MAX),
+        hashes(&path, options(&path).identity, end)
+    );
 }

@@ -11,10 +11,10 @@ use std::time::Duration;
 
 use common::publishing::{log_of, stop};
 use common::tables::sql;
-use common::{bundle, caller, create, options, OWNER};
+use common::{bundle, caller, create, open, options, OWNER};
 use lightcone_database::{
-    CallArgs, Carried, Carrier, DatabaseHandle, DatabaseOptions, HostKind, Message, MessageAnswer,
-    MessageResult, ResultStatus,
+    BackupAfter, CallArgs, Carried, Carrier, DatabaseHandle, DatabaseOptions, HostKind, Message,
+    MessageAnswer, MessageResult, Restore, ResultStatus,
 };
 use lightcone_host_js::JsEngineOptions;
 use lightcone_types::{Encode, Hash, Identity};
@@ -335,5 +335,54 @@ async fn a_receiver_applies_each_number_once() {
     assert!(log_of(&database)
         .iter()
         .any(|line| line.contains("number 2 is refused")));
+    stop(database).await;
+}
+
+/// Under the identity that it had: its targets know the numbers of all that it has sent.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_waits_in_a_restored_database_is_sent_in_new_streams() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (options, post) = posted(&directory.path().join("first"));
+    let database = create(options, "outbox").await;
+    for number in 1..=2 {
+        send(&database, number).await;
+    }
+    let (first, answer) = post.next().await;
+    answer.send(done(ResultStatus::Ok, "")).expect("it waits");
+    let (second, _) = post.next().await;
+    assert_eq!((second.stream, second.seq), (first.stream, 2));
+    let mut backup = database
+        .backup(BackupAfter::default())
+        .await
+        .expect("it begins");
+    let path = directory.path().join("restored");
+    std::fs::create_dir(&path).expect("a directory");
+    let (options, post) = posted(&path);
+    let restored = options.clone();
+    let restoring = tokio::task::spawn_blocking(move || {
+        let mut restore = Restore::begin(restored, || u64::MAX).expect("it begins");
+        while let Some(part) = backup.read().expect("it goes on") {
+            restore.take(part.as_ref()).expect("a backup");
+        }
+        restore.finish().expect("it is whole")
+    });
+    restoring.await.expect("no panic");
+    stop(database).await;
+
+    let database = open(options).await;
+    let (again, answer) = post.next().await;
+    assert_ne!(again.stream, first.stream);
+    assert_eq!((again.ack_prefix, &again.args), (0, &second.args));
+    answer.send(out_of_order(1, true)).expect("it waits");
+    let (numbered, answer) = post.next().await;
+    assert_eq!((numbered.stream, numbered.seq), (again.stream, 1));
+    assert_eq!(numbered.args, second.args);
+    answer.send(done(ResultStatus::Ok, "")).expect("it waits");
+    until_rows(
+        &database,
+        "SELECT COUNT(*) AS n FROM st_outbound_msg",
+        "[[0]]",
+    )
+    .await;
     stop(database).await;
 }

@@ -11,12 +11,13 @@ use common::watcher::Watcher;
 use common::{bundle, caller, module, open, options, secrets, OWNER, STRANGER};
 use lightcone_accounts::Counted;
 use lightcone_database::{
-    CallArgs, CallError, DatabaseHandle, DatabaseOptions, EnvironmentChange, EnvironmentError,
-    Error, HandlerSender, HostKind, HttpMethod, HttpRequest, HttpVersion, JsonRows, Policy,
-    RemovedVariables, ShutdownReason, SqlError, UpdateError, UpdateOutcome,
+    BackupAfter, CallArgs, CallError, DatabaseHandle, DatabaseOptions, EnvironmentChange,
+    EnvironmentError, Error, HandlerSender, HostKind, HttpMethod, HttpRequest, HttpVersion,
+    JsonRows, Policy, RemovedVariables, Restore, ShutdownReason, SqlError, UpdateError,
+    UpdateOutcome,
 };
 use lightcone_host_js::JsEngineOptions;
-use lightcone_types::{Encode, Hash};
+use lightcone_types::{Encode, Hash, Identity};
 
 const SECRET: &str = "s3cret-value";
 
@@ -521,6 +522,12 @@ async fn secrets_are_for_modules_alone(kind: HostKind) {
         .expect("it is none");
     let looked = call(&database, "look", "[\"GREETING\"]").await;
     assert!(looked.is_err(), "{looked:?}");
+    if matches!(kind, HostKind::Js) {
+        // Callers of procedures are told why they ended.
+        let fetched = call(&database, "fetch", "[\"GREETING\"]").await;
+        let error = format!("{:?}", fetched.expect_err("it needs the key"));
+        assert!(!error.contains("GREETING"), "{error}");
+    }
     let log = module_log(&path, "LC0260").await;
     assert!(log.contains("secrets.key"), "{log}");
     let error = database
@@ -556,4 +563,57 @@ async fn secrets_are_for_webassembly_alone() {
 #[tokio::test(flavor = "multi_thread")]
 async fn secrets_are_for_javascript_alone() {
     secrets_are_for_modules_alone(HostKind::Js).await;
+}
+
+/// They are bound to the identity of their database.
+#[tokio::test(flavor = "multi_thread")]
+async fn secrets_of_a_restored_database_are_set_again() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("database");
+    let first = secret(
+        &[
+            ("API_KEY", "plain"),
+            ("GREETING", SECRET),
+            ("LEVEL", "debug"),
+        ],
+        &["GREETING", "LEVEL"],
+    );
+    let (options, of_module) = (options_with_key(&path, 1), program(HostKind::Wasm));
+    let create = move || DatabaseHandle::create_with(options, of_module, HostKind::Wasm, first);
+    let created = tokio::task::spawn_blocking(create).await.expect("no panic");
+    let database = created.unwrap_or_else(|error| panic!("{error}"));
+    let mut backup = database
+        .backup(BackupAfter::default())
+        .await
+        .expect("it begins");
+    let path = directory.path().join("restored");
+    std::fs::create_dir(&path).expect("a directory");
+    let options = move || DatabaseOptions {
+        identity: Identity::from_le_bytes([2; 32]),
+        ..options_with_key(&path, 1)
+    };
+    let (log_path, restored) = (options().directory, options());
+    let restoring = tokio::task::spawn_blocking(move || {
+        let mut restore = Restore::begin(restored, || u64::MAX).expect("it begins");
+        while let Some(part) = backup.read().expect("it goes on") {
+            restore.take(part.as_ref()).expect("a backup");
+        }
+        restore.finish().expect("it is whole")
+    });
+    restoring.await.expect("no panic");
+    database.shutdown(ShutdownReason::ServerStop).await;
+
+    let database = open(options()).await;
+    let looked = call(&database, "look", "[\"GREETING\"]").await;
+    assert!(looked.is_err(), "{looked:?}");
+    module_log(&log_path, "LC0260").await;
+    let again = secret(
+        &[("GREETING", "again"), ("LEVEL", "debug")],
+        &["GREETING", "LEVEL"],
+    );
+    let changed = database.change_environment(again, None).await;
+    changed.expect("both at once");
+    let looked = call(&database, "look", "[\"GREETING\"]").await;
+    looked.unwrap_or_else(|error| panic!("{error:?}"));
+    database.shutdown(ShutdownReason::ServerStop).await;
 }

@@ -5,7 +5,7 @@
 
 use lightcone_table::{RangeBounds, RowId, Table};
 use lightcone_types::bsatn::{Decode, Encode};
-use lightcone_types::{Identity, TableId};
+use lightcone_types::{Identity, TableId, Timestamp};
 use rustc_hash::FxHashMap;
 
 use crate::datastore::Datastore;
@@ -304,6 +304,44 @@ impl Datastore {
         Ok(stream)
     }
 
+    /// In the open transaction: all streams become new ones, as the database was brought back from a backup, and its targets may know
+    /// what it has sent since. Messages keep their numbers until a target says which one it expects.
+    ///
+    /// # Errors
+    /// No transaction, or it is over its size limit.
+    pub fn renew_outbound_streams(&mut self, now: Timestamp) -> Result<()> {
+        let streams = self.streams_that(|_| true);
+        // Numbers are times. Greater ones come of no clock, and are never reached.
+        let old = streams.iter().map(|(_, stream)| stream.id);
+        let old = old.filter(|id| *id <= i64::MAX as u64);
+        let first = old
+            .max()
+            .unwrap_or(0)
+            .saturating_add(1)
+            .max(now.0.max(1) as u64);
+        for (id, (row, stream)) in (first..).zip(streams) {
+            let renewed = OutboundStream {
+                id,
+                ack_prefix: 0,
+                ..stream
+            };
+            self.delete_in(st::ST_OUTBOUND_STREAM_ID, &[row])?;
+            self.insert_in(st::ST_OUTBOUND_STREAM_ID, &renewed.to_vec())?;
+            while let Some(row) = self.first_message_after(stream.id, 0) {
+                let message = message_of(self.outbox_system_table(st::ST_OUTBOUND_MSG_ID).row(row));
+                self.delete_in(st::ST_OUTBOUND_MSG_ID, &[row])?;
+                if let Some(message) = message {
+                    let moved = OutboundMessage {
+                        stream: renewed.id,
+                        ..message
+                    };
+                    self.insert_in(st::ST_OUTBOUND_MSG_ID, &message_row(&moved))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// The row of a message went before its result came.
     fn forget_message(
         &mut self,
@@ -410,11 +448,11 @@ impl Datastore {
         self.put_in(st::ST_OUTBOUND_STREAM_ID, BY_STREAM, &changed.to_vec())
     }
 
-    fn streams_of_table(&self, table: TableId) -> Vec<(RowId, OutboundStream)> {
+    fn streams_that(&self, are: impl Fn(&OutboundStream) -> bool) -> Vec<(RowId, OutboundStream)> {
         let streams = self.outbox_system_table(st::ST_OUTBOUND_STREAM_ID);
         let mut found = Vec::new();
         streams.rows().for_each(|id, row| {
-            let stream = stream_of(row).filter(|stream| stream.table == table);
+            let stream = stream_of(row).filter(&are);
             found.extend(stream.map(|stream| (id, stream)));
         });
         found
@@ -422,7 +460,7 @@ impl Datastore {
 
     /// The rows of an outbox table have moved to another one.
     pub(crate) fn move_outbound_streams(&mut self, from: TableId, to: TableId) -> Result<()> {
-        for (_, stream) in self.streams_of_table(from) {
+        for (_, stream) in self.streams_that(|stream| stream.table == from) {
             let moved = OutboundStream {
                 table: to,
                 ..stream
@@ -434,7 +472,7 @@ impl Datastore {
 
     /// An outbox table goes, with what waits in it.
     pub(crate) fn delete_outbound_streams(&mut self, table: TableId) -> Result<()> {
-        for (row, stream) in self.streams_of_table(table) {
+        for (row, stream) in self.streams_that(|stream| stream.table == table) {
             while let Some(message) = self.first_message_after(stream.id, 0) {
                 self.delete_in(st::ST_OUTBOUND_MSG_ID, &[message])?;
             }

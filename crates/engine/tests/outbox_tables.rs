@@ -8,7 +8,9 @@ use lightcone_engine::{
 };
 use lightcone_schema::{OutboxDef, TableDef};
 use lightcone_types::bsatn::Encode;
-use lightcone_types::{AlgebraicType as T, ColId, Hash, Identity, SpecialProduct, TableId};
+use lightcone_types::{
+    AlgebraicType as T, ColId, Hash, Identity, SpecialProduct, TableId, Timestamp,
+};
 
 fn outbox() -> TableDef {
     let columns = [
@@ -246,4 +248,45 @@ fn results_of_others_are_kept_until_they_are_known() {
     assert!(!datastore.keeps_results_up_to(sender, 7, 2));
     assert_eq!(datastore.inbound_result(sender, 7, 2), None);
     assert_eq!(datastore.inbound_result(sender, 7, 3), Some(result("no")));
+}
+
+/// As after a restore: targets know the old streams.
+#[test]
+fn streams_are_renewed_with_what_waits_in_them() {
+    let mut world = World::new();
+    let stream = world.send(1..=4);
+    world.retire(stream);
+    world.retire(stream);
+    let other = Identity::from_le_bytes([8; 32]);
+    world.datastore.begin();
+    world.insert(9, other, "");
+    let second = world.commit()[0];
+    // The clock stands since.
+    world.datastore.begin();
+    let renewed = world
+        .datastore
+        .renew_outbound_streams(Timestamp(stream as i64));
+    renewed.expect("renewed");
+    world.commit();
+    let mut streams = world.datastore.waiting_streams();
+    streams.sort_by_key(|stream| world.head(*stream));
+    assert_eq!(streams.len(), 2);
+    assert!(!streams.contains(&stream) && !streams.contains(&second));
+    assert_eq!(world.head(streams[0]), Some((3, 3)));
+    assert_eq!(world.head(streams[1]), Some((9, 1)));
+    assert_eq!((world.head(stream), world.head(second)), (None, None));
+    assert_eq!(world.datastore.outbound_count(), 3);
+    let of = world
+        .datastore
+        .outbound_stream(streams[0])
+        .expect("a stream");
+    assert_eq!((of.target, of.next_seq, of.ack_prefix), (TARGET, 5, 0));
+    // The target expects the first one.
+    world.datastore.begin();
+    world.datastore.expect_outbound(&of, 1).expect("expected");
+    world.commit();
+    assert_eq!(world.head(streams[0]), Some((3, 1)));
+    world.retire(streams[0]);
+    assert_eq!(world.head(streams[0]), Some((4, 2)));
+    assert_eq!(world.send([6]), streams[0]);
 }

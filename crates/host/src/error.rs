@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use crate::{Errno, SecretError};
+use crate::Errno;
 
 /// Why a host call failed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -78,9 +78,9 @@ pub enum HostTrap {
     ProgramReplaced,
     #[error("required environment value is missing from the published configuration")]
     MissingVariable,
-    /// A secret variable cannot be opened.
-    #[error("{0}")]
-    Secret(Box<SecretError>),
+    /// A secret variable cannot be opened. The text reaches callers of procedures, so it names none.
+    #[error("a secret variable of the environment cannot be opened; the module's log says which one and why [LC0260]")]
+    Secret,
     /// A refusal by the datastore without an errno, with its text.
     #[error("{0}")]
     Datastore(Box<str>),

@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 
 use futures_util::stream::{self, StreamExt as _};
 use lightcone_types::{Due, Identity, TimeDuration, Timestamp};
+use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
-use crate::databases::{Activity, Running};
+use crate::databases::{Activity, OpenError, Running};
 use crate::node::Node;
 
 /// How often it looks.
@@ -23,6 +24,8 @@ const OPENED_BEFORE: Duration = Duration::from_secs(2);
 const OPENING_MAX: usize = 2;
 /// Databases that are opened between two looks: those that are due meanwhile come before the rest.
 const OPENED_PER_LOOK_MAX: usize = 32;
+/// An opening that takes longer goes on beside the others, and counts among those of the next looks until it ends.
+const OPENING_WAIT_MAX: Duration = Duration::from_secs(5);
 /// Databases that are closed at once.
 const CLOSING_MAX: usize = 8;
 /// A database that says for so long nothing of what it has to do is busy.
@@ -34,6 +37,18 @@ const PAUSE_MAX: Duration = Duration::from_secs(60);
 struct Attempt {
     next: Instant,
     pause: Duration,
+    /// Of the last one. It ends also if the server stops.
+    task: Option<Task>,
+}
+
+type Opened = Result<(), OpenError>;
+type Task = JoinHandle<Opened>;
+
+impl Attempt {
+    fn is_under_way(&self) -> bool {
+        let task = self.task.as_ref();
+        task.is_some_and(|task| !task.is_finished())
+    }
 }
 
 /// Runs until `stopped` ends.
@@ -61,14 +76,21 @@ impl Attempts {
     fn is_due(&self, identity: &Identity) -> bool {
         self.0
             .get(identity)
-            .is_none_or(|attempt| attempt.next <= Instant::now())
+            .is_none_or(|attempt| attempt.next <= Instant::now() && !attempt.is_under_way())
     }
 
-    fn count(&mut self, identity: Identity) {
+    fn under_way(&self) -> usize {
+        let attempts = self.0.values();
+        attempts.filter(|attempt| attempt.is_under_way()).count()
+    }
+
+    fn count(&mut self, identity: Identity, task: Task) {
         let attempt = self.0.entry(identity).or_insert(Attempt {
             next: Instant::now(),
             pause: LOOK_EVERY / 2,
+            task: None,
         });
+        attempt.task = Some(task);
         attempt.pause = (attempt.pause * 2).min(PAUSE_MAX);
         attempt.next = Instant::now() + attempt.pause;
     }
@@ -80,9 +102,13 @@ async fn look(node: &Arc<Node>, attempts: &mut Attempts) -> bool {
     let read_only = |running: &Running| running.handle.may_work_again();
     for identity in node.databases.identities_of(read_only) {
         if attempts.is_due(&identity) {
-            attempts.count(identity);
             let node = node.clone();
-            let _ = tokio::spawn(async move { node.databases.reopen(&identity).await }).await;
+            let (_, task) = waited(async move {
+                node.databases.reopen(&identity).await;
+                Ok(())
+            })
+            .await;
+            attempts.count(identity, task);
         }
     }
     // Those that ended by themselves because of a bug, and may do so again.
@@ -92,27 +118,34 @@ async fn look(node: &Arc<Node>, attempts: &mut Attempts) -> bool {
     let until = after(OPENED_BEFORE);
     let mut due = node.databases.due_until(until);
     due.retain(|identity| attempts.is_due(identity));
-    let are_more = due.len() > OPENED_PER_LOOK_MAX;
-    due.truncate(OPENED_PER_LOOK_MAX);
+    let room = OPENED_PER_LOOK_MAX.saturating_sub(attempts.under_way());
+    let are_more = due.len() > room && room > 0;
+    due.truncate(room);
     let openings = stream::iter(due).map(|identity| {
         let node = node.clone();
-        // Dropping a handle of a task does not end it: an opening that has begun is finished, also when the server stops.
-        let open = async move { node.databases.open_due(&identity, until).await };
-        let opening = tokio::spawn(open);
+        let opening = waited(async move { node.databases.open_due(&identity, until).await });
         async move { (identity, opening.await) }
     });
     let mut openings = openings.buffer_unordered(OPENING_MAX);
-    while let Some((identity, opened)) = openings.next().await {
+    while let Some((identity, (is_open, task))) = openings.next().await {
         // Why one did not open is logged there. It is looked at again later.
-        if !matches!(opened, Ok(Ok(()))) || failed.contains(&identity) {
-            attempts.count(identity);
+        if !is_open || failed.contains(&identity) {
+            attempts.count(identity, task);
         }
     }
     // Those that have been well for so long that the next failure is a new one are forgotten.
     let now = Instant::now();
     let attempts = &mut attempts.0;
-    attempts.retain(|_, attempt| now < attempt.next + PAUSE_MAX);
+    attempts.retain(|_, attempt| now < attempt.next + PAUSE_MAX || attempt.is_under_way());
     are_more
+}
+
+/// Opens in a task of its own, and waits for a while. Dropping the handle of a task does not end it: an opening that has begun is
+/// finished, also when the server stops.
+async fn waited(opening: impl Future<Output = Opened> + Send + 'static) -> (bool, Task) {
+    let mut task = tokio::spawn(opening);
+    let opened = timeout(OPENING_WAIT_MAX, &mut task).await;
+    (matches!(opened, Ok(Ok(Ok(())))), task)
 }
 
 fn after(time: Duration) -> Timestamp {

@@ -159,3 +159,26 @@ async fn memory_has_no_backups() {
         "{status} {text}"
     );
 }
+
+/// Its name leads to the identity of a deleted database, which is its owner's.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_of_another_user_is_refused_before_the_body_is_read() {
+    let (server, user) = fixture().await;
+    let (bytes, _) = backup(&server, &user, "").await;
+    let (status, text) = by(&server, &user, "DELETE", "/v1/database/a").await;
+    assert_eq!(status, 200, "{text}");
+    let before = replicas(&server);
+    let thief = server.user().await;
+    // Before anything of it is looked at.
+    for body in [b"garbage".to_vec(), bytes.clone()] {
+        let (status, text) = restore(&server, &thief, "a", body).await;
+        assert!(
+            status == 401 && text.contains("PermissionDenied"),
+            "{status} {text}"
+        );
+        assert_eq!(replicas(&server), before);
+    }
+    let (status, text) = restore(&server, &user, "a", bytes).await;
+    assert_eq!(status, 200, "{text}");
+    server.stop().await;
+}

@@ -3,8 +3,10 @@
 mod common;
 
 use std::path::Path;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use common::fake::HELD;
 use common::{answer, config, TestServer, User};
 use lightcone_control::ControlDb;
 use lightcone_types::{Due, Identity};
@@ -63,6 +65,34 @@ async fn databases_with_schedules_are_opened_at_the_start() {
     until_open(&server, &planned).await;
     // Both would have been opened by now, as the older one comes first.
     assert!(!is_open(&server, &quiet).await);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn databases_that_open_slowly_do_not_hold_up_others() {
+    let server = TestServer::start().await;
+    let user = server.user().await;
+    let mut slow = Vec::new();
+    for (name, program) in [
+        ("slow1", "module timer held-load 1"),
+        ("slow2", "module timer held-load 2"),
+    ] {
+        slow.push(publish(&server, &user, name, program).await);
+    }
+    let quick = publish(&server, &user, "quick", "module timer").await;
+    let dir = server.stop().await;
+    // As many as are opened at once; they are older, and come first.
+    HELD.store(true, Ordering::SeqCst);
+    let limits = config("[limits]\nload-ms-max = 300000\n");
+    let server = TestServer::start_in(dir, limits).await;
+    until_open(&server, &quick).await;
+    for identity in &slow {
+        assert!(!is_open(&server, identity).await);
+    }
+    HELD.store(false, Ordering::SeqCst);
+    for identity in &slow {
+        until_open(&server, identity).await;
+    }
     server.stop().await;
 }
 

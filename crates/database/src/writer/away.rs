@@ -32,11 +32,11 @@ pub(super) type Due = (Instant, ConnectionNumber);
 impl Away {
     /// False: there are too many.
     pub(super) fn wait_for(&mut self, session: SessionKey, client: ClientId, due: Due) -> bool {
-        let of_identity = self.of_identity.entry(session.0).or_default();
-        if self.clients.len() >= AWAY_MAX || *of_identity >= AWAY_OF_IDENTITY_MAX {
+        let of_identity = self.of_identity.get(&session.0).copied().unwrap_or(0);
+        if self.clients.len() >= AWAY_MAX || of_identity >= AWAY_OF_IDENTITY_MAX {
             return false;
         }
-        *of_identity += 1;
+        self.of_identity.insert(session.0, of_identity + 1);
         self.clients.insert(session, (client, due));
         self.due.insert(due, session);
         true

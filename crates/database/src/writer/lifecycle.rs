@@ -158,7 +158,10 @@ impl Writer {
             Some(away) if !client.request.session_grace.is_zero() => {
                 client.request.connection_id = away.connection_id;
                 let back = self.come_back(away, &client.request.jwt_payload);
-                return back.map_err(|error| ConnectError::Rejected(error.to_string()));
+                return back.map_err(|error| {
+                    self.disconnect(away);
+                    ConnectError::Rejected(error.to_string())
+                });
             }
             Some(away) => self.disconnect(away),
             None => {}

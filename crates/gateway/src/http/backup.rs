@@ -146,6 +146,8 @@ pub(super) async fn restore(
             },
             caller,
         };
+        // Its name may have been that of another owner's database: nothing is received, and opened, under that one's identity.
+        new.check(&state)?;
         let databases = &state.node.databases;
         let restore = databases.begin_restore(&new.record).await?;
         let started = async {
@@ -156,6 +158,7 @@ pub(super) async fn restore(
             };
             new.record.initial_program = restored.program;
             check_free(&state, &name)?;
+            new.check(&state)?;
             Ok(databases.open_restored(&new.record).await?)
         };
         let started = match started.await {
@@ -224,7 +227,7 @@ async fn receive(
         }
         // An item is held until it is whole, and once more when it is used.
         if !charge.hold(2 * (restore.pending() + part.len())) {
-            let text = "the server is receiving too much at once; try again later [LC0115]";
+            let text = "the server is receiving too much at once; try again later, or raise limits.upload-bytes-max if the backup has a transaction of more than a quarter of it [LC0115]";
             return Err(Failure::busy(text));
         }
         let came = part.split();

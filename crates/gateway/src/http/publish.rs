@@ -365,7 +365,7 @@ pub(super) struct NewDatabase {
 
 impl NewDatabase {
     /// Is this identity the caller's to take, and are all names that lead to it?
-    fn check(&self, state: &Gateway) -> Result<(), Failure> {
+    pub(super) fn check(&self, state: &Gateway) -> Result<(), Failure> {
         let (control, caller) = (&state.node.control, &self.caller.identity);
         // Another owner's database may have been here when the upload was let in, and be gone and forgotten by now.
         if self.is_chosen {

@@ -86,10 +86,10 @@ impl HostEnv {
         match program.secrets.open(database, key, kept) {
             Ok(value) => Ok(Some(value)),
             Err(error) => {
-                // Clients are not told why a call was ended.
+                // For the publisher: clients are not told which one it is.
                 let text = error.to_string();
                 self.log(ConsoleLevel::Error, None, None, None, &text, None);
-                Err(HostTrap::Secret(Box::new(error)).into())
+                Err(HostTrap::Secret.into())
             }
         }
     }

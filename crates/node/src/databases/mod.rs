@@ -25,7 +25,7 @@ use lightcone_types::{Identity, Timestamp};
 use parking_lot::RwLock;
 
 use crate::data_dir::DataDir;
-use crate::memory::available_bytes;
+use crate::memory::free_bytes;
 use crate::metrics::{Left, Looks};
 use name_locks::NameLocks;
 use running::{end, SHUTDOWN_TIMEOUT};
@@ -305,7 +305,7 @@ impl Databases {
         let begun = tokio::task::spawn_blocking(move || {
             make_directory(&options)?;
             let directory = options.directory.clone();
-            let begun = Restore::begin(options, available_bytes() as u64);
+            let begun = Restore::begin(options, || free_bytes() as u64);
             begun.map_err(|error| {
                 remove_files(&directory);
                 CreateError::Failed(lightcone_outbound::error_chain(&error))

@@ -8,8 +8,9 @@
 //! form, without HTTP handlers. `procedure`: a procedure that fails. `typed`: a table with columns of many types. `items`: one with
 //! numbers from a sequence, another unique column, a default and an option. `timer`: a schedule table with one row. `named`: a view of the
 //! people with the name that it is given. `hang`: loading never ends, and nothing stops it. `slow-load`: loading takes
-//! [`SLOW_LOAD`]. Any other word only makes the program a different one.
+//! [`SLOW_LOAD`]. `held-load`: it takes as long as [`HELD`]. Any other word only makes the program a different one.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 use lightcone_database::Engines;
@@ -32,6 +33,8 @@ use lightcone_types::bsatn::{Decode as _, Encode as _};
 use lightcone_types::{AlgebraicType, ColId, ProductType, TypeRef, Typespace};
 
 pub const SLOW_LOAD: std::time::Duration = std::time::Duration::from_millis(700);
+/// Set by a test of its own process alone.
+pub static HELD: AtomicBool = AtomicBool::new(false);
 
 pub fn engines() -> Engines {
     Engines {
@@ -73,6 +76,9 @@ impl ModuleEngine for FakeEngine {
         }
         if words.iter().any(|word| word == "slow-load") {
             std::thread::sleep(SLOW_LOAD);
+        }
+        while HELD.load(Ordering::SeqCst) && words.iter().any(|word| word == "held-load") {
+            std::thread::sleep(std::time::Duration::from_millis(10));
         }
         Ok(Box::new(FakeModule {
             definition: definition(&words),

@@ -1,6 +1,6 @@
 //! `spacetime backup create`: asks for what the place does not have, and writes it; the manifest last.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use lightcone_backup::{
@@ -50,12 +50,13 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
         );
     }
     let last = manifests.last();
-    let mut objects = known_objects(&store, last).await;
+    let (mut objects, is_whole) = known_objects(&store, last).await?;
     let mut attempt = 1;
     let made = loop {
         let creating = Creating {
             store: &store,
             last,
+            is_whole,
             objects: &mut objects,
             added_bytes: 0,
             frames: Vec::new(),
@@ -95,11 +96,11 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
 /// Where objects of the last backup are.
 type Known = HashMap<ObjectHash, (ObjectHash, PackEntry)>;
 
-/// A list that cannot be read is as good as none: everything is sent again.
-async fn known_objects(store: &Store, last: Option<&Manifest>) -> Known {
+/// And whether all that the snapshot of the last backup needs is there. What is lost or cannot be read is sent again.
+async fn known_objects(store: &Store, last: Option<&Manifest>) -> Result<(Known, bool)> {
     let mut known = Known::new();
     let Some(snapshot) = last.and_then(|manifest| manifest.snapshot.as_ref()) else {
-        return known;
+        return Ok((known, false));
     };
     let name = snapshot_name(snapshot);
     let read = store.get_checked(&name, &snapshot.file).await;
@@ -107,18 +108,31 @@ async fn known_objects(store: &Store, last: Option<&Manifest>) -> Known {
         Ok(Ok((_, packs))) => packs,
         Ok(Err(why)) => {
             remark!("warning: {}", store.damaged(&name, why));
-            return known;
+            return Ok((known, false));
         }
         Err(error) => {
             remark!("warning: {error}");
-            return known;
+            return Ok((known, false));
         }
     };
+    let there: HashSet<_> = store
+        .list("objects")
+        .await?
+        .into_iter()
+        .map(|(name, _)| name)
+        .collect();
+    let mut is_whole = true;
     for pack in packs {
+        let name = pack_name(&pack.hash);
+        if !there.contains(&name) {
+            remark!("warning: {}", store.damaged(&name, "it is missing"));
+            is_whole = false;
+            continue;
+        }
         let entries = pack.entries.iter();
         known.extend(entries.map(|entry| (entry.object, (pack.hash, *entry))));
     }
-    known
+    Ok((known, is_whole))
 }
 
 /// Why it did not end.
@@ -148,6 +162,8 @@ fn broken(why: impl std::fmt::Display) -> Failed {
 struct Creating<'c> {
     store: &'c Store,
     last: Option<&'c Manifest>,
+    /// All that its snapshot needs is there.
+    is_whole: bool,
     /// With those that came in this or an earlier attempt, and were written.
     objects: &'c mut Known,
     added_bytes: u64,
@@ -170,8 +186,7 @@ impl Creating<'_> {
         let mut path = format!("/v1/database/{identity}/backup?");
         if let Some(last) = self.last {
             path.push_str(&format!("from={}", last.end));
-            let is_known = !self.objects.is_empty();
-            if let Some(snapshot) = last.snapshot.as_ref().filter(|_| is_known) {
+            if let Some(snapshot) = last.snapshot.as_ref().filter(|_| self.is_whole) {
                 path.push_str(&format!("&snapshot={}", snapshot.offset));
             }
         }
@@ -306,7 +321,7 @@ impl Creating<'_> {
         let snapshot = match self.snapshot.take() {
             Some(snapshot) => Some(self.write_snapshot(snapshot).await?),
             // The one of the last backup is still the newest.
-            None if head.begins_because.is_none() => {
+            None if head.begins_because.is_none() && self.is_whole => {
                 self.last.and_then(|last| last.snapshot.clone())
             }
             None => None,
@@ -314,7 +329,11 @@ impl Creating<'_> {
         let manifest = Manifest {
             format: FORMAT,
             database: head.database,
-            time: head.time,
+            // Later than the last one's, whatever the server's clock says: the newest backup is found by its time.
+            time: head.time.max(
+                self.last
+                    .map_or(i64::MIN, |last| last.time.saturating_add(1)),
+            ),
             end,
             epoch: self.epoch,
             begins_because: head.begins_because,

@@ -262,12 +262,23 @@ fn write_new(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     file.sync_all()
 }
 
+/// The directory, and those above it that are missing. The entry of each is durable in the one above it.
 fn create_directory(path: &Path) -> std::io::Result<()> {
+    if path.as_os_str().is_empty() || path.is_dir() {
+        return Ok(());
+    }
+    let above = path.parent().unwrap_or(Path::new(""));
+    create_directory(above)?;
     let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(path)
+    match builder.create(path) {
+        // Another command was faster.
+        Err(error) if error.kind() == ErrorKind::AlreadyExists && path.is_dir() => {}
+        created => created?,
+    }
+    let is_here = above.as_os_str().is_empty();
+    File::open(if is_here { Path::new(".") } else { above })?.sync_all()
 }
 
 fn list_files(path: &Path) -> std::io::Result<Vec<(String, u64)>> {

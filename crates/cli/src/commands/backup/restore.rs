@@ -136,14 +136,16 @@ async fn find<'m>(store: &Store, histories: &[History<'m>], to: Option<To>) -> R
 async fn at_moment(store: &Store, history: &History<'_>, moment: i64) -> Result<Option<LogOffset>> {
     let Some(entry) = history.file_after(moment) else {
         // Nothing was committed between the last transaction and the backup.
-        let is_known = moment <= history.newest.time;
+        let has_earlier = history.log.iter().any(|entry| entry.newest.is_some());
+        let is_known =
+            moment <= history.newest.time && (has_earlier || history.is_known_at(moment));
         return Ok(is_known.then_some(history.newest.end.offset));
     };
     let frames = frames_of(store, entry).await?;
     let found = moment_in(&frames, moment);
-    // What was before the first transaction of a history is not known.
-    let is_first = history.log.first() == Some(&entry);
-    Ok(found.filter(|offset| !is_first || *offset != entry.from.offset))
+    // What was before the first transaction of a history is known only from a backup that ended there.
+    let is_known = history.log.first() != Some(&entry) || history.is_known_at(moment);
+    Ok(found.filter(|offset| is_known || *offset != entry.from.offset))
 }
 
 /// The frames of a file, verified.
@@ -292,6 +294,8 @@ impl Sending<'_> {
 
 #[cfg(test)]
 mod tests {
+    use lightcone_backup::Manifest;
+
     use super::*;
 
     #[test]
@@ -302,6 +306,33 @@ mod tests {
         assert_eq!("2026-11-22T11:00:00+01:00".parse(), Ok(moment));
         for text in ["", "yesterday", "-1", "2026-11-22"] {
             assert!(text.parse::<To>().is_err(), "{text}");
+        }
+    }
+
+    /// Of a backup without transactions.
+    #[tokio::test]
+    async fn moments_before_the_first_backup_are_not_known() {
+        let end = Place {
+            offset: LogOffset::new(5),
+            ..Place::default()
+        };
+        let manifests = [Manifest {
+            format: FORMAT,
+            database: "00".repeat(32),
+            time: 100,
+            end,
+            epoch: None,
+            begins_because: None,
+            snapshot: None,
+            log: Vec::new(),
+            added_bytes: 0,
+            checksum: String::new(),
+        }];
+        let histories = History::all(&manifests);
+        let store = Store::Directory("nowhere".into());
+        for (moment, offset) in [(50, None), (99, None), (100, Some(end.offset)), (101, None)] {
+            let found = at_moment(&store, &histories[0], moment).await;
+            assert_eq!(found.expect("no file is read"), offset, "{moment}");
         }
     }
 
