@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 program, module = sys.argv[1:3]
@@ -44,6 +45,8 @@ class Server:
             if found:
                 self.address = found[1]
                 break
+        # A server whose output is not read stands still.
+        threading.Thread(target=self.process.stdout.read, daemon=True).start()
         self.ask("GET", "/v1/ping")
         self.start_s = time.time() - started
 
@@ -77,7 +80,6 @@ class Server:
     def stop(self):
         started = time.time()
         self.process.send_signal(signal.SIGTERM)
-        self.process.stdout.read()
         self.process.wait()
         return round(time.time() - started, 2)
 

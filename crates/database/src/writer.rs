@@ -37,7 +37,7 @@ use std::time::Instant;
 
 use lightcone_engine::{Datastore, DatastoreError};
 use lightcone_log::LogOffset;
-use lightcone_types::Timestamp;
+use lightcone_types::{Due, Timestamp};
 
 use self::state::{Client, QuerySet};
 pub(crate) use self::state::{Phase, WriterState};
@@ -195,7 +195,10 @@ impl Writer {
                 self.answer(waiter, result);
             }
             Input::TableRows(waiter) => waiter.answer(self.table_rows()),
-            Input::Due(waiter) => waiter.answer(self.due()),
+            Input::Due(waiter) => waiter.answer(match self.has_client_rows() {
+                true => Due::Open,
+                false => self.due(),
+            }),
             Input::Environment(waiter) => waiter.answer(self.environment()),
             Input::ChangeEnvironment(_, waiter) if waiter.is_given_up() => {}
             Input::ChangeEnvironment(change, waiter) => {

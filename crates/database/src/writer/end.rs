@@ -97,13 +97,17 @@ impl Writer {
         Next::More
     }
 
+    /// Clients are there, or have gone a moment ago.
+    pub(super) fn has_client_rows(&self) -> bool {
+        let clients = self.datastore.table(ST_CLIENT_ID);
+        clients.is_some_and(|table| table.rows().row_count() > 0)
+    }
+
     /// What there is still to do without a request. The points of an interval are not on the disk, so a database that has
     /// one stays open.
     pub(super) fn due(&self) -> Due {
         let datastore = &self.datastore;
-        let clients = datastore.table(ST_CLIENT_ID);
-        let has_clients = clients.is_some_and(|table| table.rows().row_count() > 0);
-        let leaves = has_clients && self.module.def().on_disconnect.is_some();
+        let leaves = self.has_client_rows() && self.module.def().on_disconnect.is_some();
         if leaves || datastore.outbound_count() > 0 || datastore.has_backfill_tables() {
             return Due::Open;
         }
