@@ -11,7 +11,7 @@ use lightcone_engine::{CommitOutput, Datastore, DatastoreError, RangeBounds, Row
 use lightcone_query::{compile_statement, Caller, Catalog, Progress, Run};
 use lightcone_schema::{ModuleDef, TableSchema};
 use lightcone_types::bsatn::Encode as _;
-use lightcone_types::AlgebraicType;
+use lightcone_types::{AlgebraicType, ProductTypeElement};
 use parking_lot::{Condvar, Mutex};
 use spacetimedb_lib::sats::ProductValue;
 use spacetimedb_lib::{bsatn, AlgebraicValue, Identity, RawModuleDef};
@@ -184,6 +184,15 @@ impl Catalog for Names<'_> {
     fn table(&self, name: &str) -> Option<Arc<TableSchema>> {
         let id = self.0.table_id_from_name(name)?;
         self.0.schema(id).cloned()
+    }
+
+    fn parameters(&self, _table: lightcone_types::TableId) -> &[ProductTypeElement] {
+        &[]
+    }
+
+    /// A test sees all rows, as the owner does.
+    fn rules(&self, _table: lightcone_types::TableId) -> &[String] {
+        &[]
     }
 }
 
