@@ -209,15 +209,13 @@ pub async fn read(context: Context) {
         let asked = context.database.sql(caller(OWNER), text, true, encoder);
         let found = asked.await;
         let mut ledger = context.ledger();
-        ledger.end_list(number, Answer::Unknown);
         if let Ok(found) = found {
             let rows = serde_json::from_str(&found.text());
             let mut rows: Vec<[u64; 2]> = rows.expect("rows of numbers");
             rows.sort_unstable();
             let values = rows.into_iter().map(|[_, value]| value).collect();
-            let transaction = &mut ledger.lists[number];
-            transaction.reads.push((key, values));
-            transaction.is_done = Some(true);
+            ledger.end_list(number, Answer::Done);
+            ledger.lists[number].reads.push((key, values));
         }
         drop(ledger);
         context.rest().await;

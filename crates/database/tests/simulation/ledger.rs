@@ -105,7 +105,8 @@ impl Ledger {
     pub fn end_list(&mut self, number: usize, answer: Answer) {
         let time = self.time();
         let transaction = &mut self.lists[number];
-        transaction.ended = Some(time);
+        // What is not known may still be done later.
+        transaction.ended = (answer != Answer::Unknown).then_some(time);
         transaction.is_done = match answer {
             Answer::Done => Some(true),
             Answer::Refused => Some(false),
