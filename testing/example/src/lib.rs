@@ -81,18 +81,24 @@ pub struct Audit {
 
 #[table(accessor = sums)]
 pub struct Sum {
+    pub audit: u64,
     pub balance: u64,
     pub noted: Timestamp,
 }
 
 #[procedure]
-pub fn audit(ctx: &mut ProcedureContext, _audit: Audit) {
+pub fn audit(ctx: &mut ProcedureContext, due: Audit) {
     let later = ctx.timestamp + spacetimedb::TimeDuration::from_micros(60_000_000);
     ctx.sleep_until(later);
     ctx.with_tx(|tx| {
         let balance = tx.db.accounts().iter().map(|account| account.balance).sum();
         let noted = tx.timestamp;
-        tx.db.sums().insert(Sum { balance, noted });
+        let audit = due.scheduled_id;
+        tx.db.sums().insert(Sum {
+            audit,
+            balance,
+            noted,
+        });
     });
 }
 
@@ -191,14 +197,16 @@ mod tests {
         }
     }
 
-    const DAY: TimeDuration = TimeDuration::from_micros(86_400_000_000);
+    fn days(count: i64) -> TimeDuration {
+        TimeDuration::from_micros(count * 86_400_000_000)
+    }
 
     #[test]
     fn what_is_due_runs_when_time_passes() {
         let test = opened();
         let mut time = schedules(&test);
         let start = test.clock.now();
-        test.db.interests().insert(interest(10, DAY.into()));
+        test.db.interests().insert(interest(10, days(1).into()));
         let once = ScheduleAt::Time(start + TimeDuration::from_micros(1));
         test.db.interests().insert(interest(200, once));
         assert_eq!(time.advance(TimeDuration::from_micros(0)), [""; 0]);
@@ -208,30 +216,30 @@ mod tests {
         );
         assert_eq!(test.db.interests().count(), 1, "what called once is gone");
         assert_eq!(balances(&test), [100, 100]);
-        assert!(time.advance(DAY).is_empty());
+        assert!(time.advance(days(1)).is_empty());
         assert_eq!(balances(&test), [110, 110]);
-        assert!(time.advance(DAY).is_empty());
+        assert!(time.advance(days(1)).is_empty());
         assert_eq!(balances(&test), [121, 121], "each at its time, in order");
-        let days = TimeDuration::from_micros(2 * DAY.to_micros() + 5);
-        assert_eq!(test.clock.now(), start + days);
+        let passed = days(2) + TimeDuration::from_micros(5);
+        assert_eq!(test.clock.now(), start + passed);
         let row = test.db.interests().iter().next().expect("it stays");
         test.db.interests().scheduled_id().delete(row.scheduled_id);
-        assert!(time.advance(DAY).is_empty());
+        assert!(time.advance(days(1)).is_empty());
         assert_eq!(balances(&test), [121, 121]);
     }
 
     #[test]
     fn procedures_that_are_due_run_and_sleep() {
         let test = opened();
-        let at = ScheduleAt::Time(test.clock.now() + DAY);
+        let at = ScheduleAt::Time(test.clock.now() + days(1));
         test.db.audits().insert(Audit {
             scheduled_id: 0,
             scheduled_at: at,
         });
-        assert!(schedules(&test).advance(DAY).is_empty());
+        assert!(schedules(&test).advance(days(1)).is_empty());
         let sums: Vec<Sum> = test.db.sums().iter().collect();
         assert_eq!(sums.len(), 1);
-        assert_eq!(sums[0].balance, 200);
+        assert_eq!((sums[0].audit, sums[0].balance), (1, 200));
         assert_eq!(sums[0].noted.to_micros_since_unix_epoch(), 86_460_000_010);
         assert_eq!(test.db.audits().count(), 0);
     }
