@@ -206,8 +206,8 @@ impl Writer {
                 let result = self.change_environment(&change, expected);
                 self.answer(waiter, result);
             }
-            // Fan-out knows. Without it, the caller hears that the database ends.
             Input::Settle(waiter) => self.state.settling.push(waiter),
+            // Fan-out knows. Without it, the caller hears that the database ends.
             Input::LiveShapes(waiter) => {
                 let upkeep = self.state.upkeep.by_shape.clone();
                 drop(self.way_out.fanout.send(FanoutItem::Shapes(waiter, upkeep)));
