@@ -29,7 +29,12 @@ impl DatabaseHandle {
             Timestamp(clock.now().0.saturating_add(by.saturating_abs().0)),
         );
         loop {
-            let planned = self.settle(clock).await?;
+            // Something may be due for ever at this time.
+            let settled = tokio::time::timeout(ADVANCE_TIME_MAX, self.settle(clock)).await;
+            let Ok(planned) = settled else {
+                return Ok(Some(clock.now()));
+            };
+            let planned = planned?;
             let next = [planned, clock.next_sleeper()].into_iter().flatten().min();
             let Some(due) = next.filter(|due| *due <= target) else {
                 clock.set(target);

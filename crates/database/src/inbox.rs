@@ -286,6 +286,10 @@ impl Inputs {
     /// Lets nothing more in, and gives what was taken.
     pub fn close(&mut self) -> VecDeque<Input> {
         self.items.close();
+        // What was sent meanwhile waits for nothing.
+        while let Ok(input) = self.items.try_recv() {
+            self.taken.push_back(input);
+        }
         std::mem::take(&mut self.taken)
     }
 }

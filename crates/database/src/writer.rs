@@ -206,7 +206,10 @@ impl Writer {
                 let result = self.change_environment(&change, expected);
                 self.answer(waiter, result);
             }
-            Input::Settle(waiter) => self.state.settling.push(waiter),
+            Input::Settle(waiter) => {
+                self.state.settling.retain(|waiter| !waiter.is_given_up());
+                self.state.settling.push(waiter);
+            }
             // Fan-out knows. Without it, the caller hears that the database ends.
             Input::LiveShapes(waiter) => {
                 let upkeep = self.state.upkeep.by_shape.clone();

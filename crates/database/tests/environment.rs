@@ -159,7 +159,7 @@ async fn the_clock_of_a_test_stands_until_the_test_moves_it() {
     assert_eq!(runs(&database).await.len(), 1, "nothing is due yet");
     assert_eq!(advance(1).await, SECOND_US);
     let late = (SECOND_US, "late".to_owned());
-    assert_eq!(runs(&database).await[1..], [late.clone()]);
+    assert_eq!(runs(&database).await[1..], *std::slice::from_ref(&late));
     assert_eq!(advance(299_999).await, SECOND_US + 299_999);
     assert_eq!(runs(&database).await.len(), 2, "it sleeps");
     assert_eq!(advance(1).await, SECOND_US + 300_000);

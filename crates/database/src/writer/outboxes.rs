@@ -83,6 +83,8 @@ impl Writer {
         let schema = self.datastore.schema(stream.table);
         let outbox = schema.and_then(|schema| schema.outbox.clone());
         let (Some(row), Some(outbox)) = (row.map(<[u8]>::to_vec), outbox) else {
+            let database = &self.shared.options.identity;
+            tracing::error!(%database, stream = id, "a message has no row; its stream stands still until the database opens again [LC0308]");
             self.state.outboxes.streams.remove(&id);
             return;
         };

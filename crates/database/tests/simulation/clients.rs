@@ -208,16 +208,15 @@ pub async fn read(context: Context) {
         let encoder = JsonRows::default();
         let asked = context.database.sql(caller(OWNER), text, true, encoder);
         let found = asked.await;
-        let mut ledger = context.ledger();
         if let Ok(found) = found {
             let rows = serde_json::from_str(&found.text());
             let mut rows: Vec<[u64; 2]> = rows.expect("rows of numbers");
             rows.sort_unstable();
             let values = rows.into_iter().map(|[_, value]| value).collect();
+            let mut ledger = context.ledger();
             ledger.end_list(number, Answer::Done);
             ledger.lists[number].reads.push((key, values));
         }
-        drop(ledger);
         context.rest().await;
     }
 }

@@ -228,8 +228,11 @@ fn reaches(edges: &[Edge], from: usize, to: usize) -> bool {
     false
 }
 
+/// What a transaction appends, and the lists that it reads.
+type Ops<'h> = (&'h [(u32, u64)], &'h [(u32, &'h [u64])]);
+
 /// One after the other in time, unless it says otherwise.
-fn of(what: &[(&[(u32, u64)], &[(u32, &[u64])])], at_once: bool) -> Vec<Transaction> {
+fn of(what: &[Ops<'_>], at_once: bool) -> Vec<Transaction> {
     let transactions = (1..).zip(what).map(|(nth, (appends, reads))| Transaction {
         is_done: Some(true),
         appends: appends.to_vec(),
@@ -280,7 +283,7 @@ fn reads_of_what_was_never_committed_are_found() {
     history[0].is_done = Some(false);
     let aborted = Anomaly::Aborted(10);
     let now = lists(&[(1, &[10])]);
-    assert_eq!(anomalies(&history, &now), [aborted.clone()]);
+    assert_eq!(anomalies(&history, &now), std::slice::from_ref(&aborted));
     let found = anomalies(&history, &lists(&[]));
     assert_eq!(found, [aborted, Anomaly::NoPrefix(1, 1)]);
     let history = of(&[(&[(1, 10), (1, 11)], &[]), (&[], &[(1, &[10])])], true);

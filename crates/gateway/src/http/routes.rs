@@ -12,8 +12,7 @@ use super::route::{BodyMax, Route, Token};
 use super::{
     backup, body, call, changes, collaborators, cors, credentials, dashboard, database,
     environment, handlers, identity, logs, mcp, messages, migration, names, owner, pre_publish,
-    programs,
-    publish, reset, sql, status, traced,
+    programs, publish, reset, sql, status, traced,
 };
 use crate::gateway::Gateway;
 use crate::ws;

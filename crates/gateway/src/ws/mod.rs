@@ -25,6 +25,8 @@ use crate::gateway::Gateway;
 use crate::http::{wrong_query, DatabasePath, Query};
 use crate::reply::{self, Failure, Reply};
 
+/// No setting makes a server wait longer for a client: times that are far beyond cannot be told.
+const SESSION_GRACE_MAX: Duration = Duration::from_secs(366 * 86_400);
 const UPGRADE: HeaderValue = HeaderValue::from_static("upgrade");
 const WEBSOCKET: HeaderValue = HeaderValue::from_static("websocket");
 
@@ -95,7 +97,8 @@ pub(crate) async fn subscribe(
         session_id: parameters.session_id,
         session_grace: parameters
             .session_grace
-            .min(state.node.config.websocket.session_grace),
+            .min(state.node.config.websocket.session_grace)
+            .min(SESSION_GRACE_MAX),
         jwt_payload: caller.jwt_payload,
         confirmed: parameters.confirmed,
         protocol,
