@@ -90,7 +90,7 @@ async fn values_are_in_sql_alone_and_secrets_nowhere() {
     }
 
     // Assistants and programs for PostgreSQL.
-    let query = json!({ "query": "SELECT * FROM st_env" });
+    let query = json!({ "sql": "SELECT * FROM st_env" });
     let (text, is_error) = tool(&server, &user, OF_A, "sql", query).await;
     assert!(is_error, "{text}");
     has_none(&text);
