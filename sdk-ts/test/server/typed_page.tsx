@@ -24,7 +24,7 @@ function Letters() {
       <button type="button" onClick={() => send({ toWhom: "ann" })}>
         Send
       </button>
-      <button type="button" onClick={() => count({}).then(setSent)}>
+      <button type="button" onClick={() => count().then(setSent)}>
         Count
       </button>
       <p>{String(sent)} sent</p>

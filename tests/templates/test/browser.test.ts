@@ -60,7 +60,10 @@ test("game-ts: players see each other move, eat and leave", async () => {
   }
   for (const view of [ann, bob]) {
     for (const name of ["Ann", "Bob"]) {
-      await view.getByRole("listitem").filter({ hasText: listed(name) }).waitFor();
+      await view
+        .getByRole("listitem")
+        .filter({ hasText: listed(name) })
+        .waitFor();
     }
   }
   // There is food everywhere: who goes around finds some.
