@@ -4,12 +4,12 @@ use std::fmt;
 use std::str::FromStr;
 
 use lightcone_log::{LogHash, LogOffset};
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 /// A place between two frames of a log: two databases with the same one have the same transactions before it. Its text is the offset of
 /// the next transaction and 32 hexadecimal digits, with a `-` between them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
 pub struct Place {
     pub offset: LogOffset,
     /// Of all transactions before.
@@ -48,15 +48,16 @@ impl FromStr for Place {
     }
 }
 
-impl Serialize for Place {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+impl From<Place> for String {
+    fn from(place: Place) -> String {
+        place.to_string()
     }
 }
 
-impl<'de> Deserialize<'de> for Place {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Place, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.parse().map_err(D::Error::custom)
+impl TryFrom<String> for Place {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Place, String> {
+        text.parse()
     }
 }

@@ -281,18 +281,24 @@ fn write_binary_integer(value: &AlgebraicValue, out: &mut Vec<u8>) {
 }
 
 fn write_binary_special(shown_as: ShownAs, elements: &[AlgebraicValue], out: &mut Vec<u8>) {
-    match (shown_as, elements) {
-        (ShownAs::Timestamp, [AlgebraicValue::I64(us)]) => {
-            out.extend(us.saturating_sub(EPOCH_2000_US).to_be_bytes());
+    // Numbers are in BSATN with the lowest byte first.
+    let reversed = elements.iter().flat_map(|number| {
+        let mut bytes = number.to_vec();
+        bytes.reverse();
+        bytes
+    });
+    match shown_as {
+        ShownAs::Bytes | ShownAs::Uuid => out.extend(reversed),
+        ShownAs::Timestamp => {
+            if let [AlgebraicValue::I64(us)] = elements {
+                out.extend(us.saturating_sub(EPOCH_2000_US).to_be_bytes());
+            }
         }
-        // Numbers are in BSATN with the lowest byte first.
-        _ => elements
-            .iter()
-            .for_each(|number| out.extend(number.to_vec().iter().rev())),
-    }
-    if shown_as == ShownAs::Interval {
-        // No days and no months.
-        out.extend([0; 8]);
+        ShownAs::Interval => {
+            out.extend(reversed);
+            // No days and no months.
+            out.extend([0; 8]);
+        }
     }
 }
 
