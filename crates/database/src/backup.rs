@@ -9,7 +9,7 @@ use std::sync::Arc;
 use lightcone_backup::{Frame, Head, Item, Place, SnapshotHead, FORMAT};
 use lightcone_log::{LogError, LogFeed, LogOffset, LogReader};
 use lightcone_snapshot::{ObjectHash, Snapshot, SnapshotStore};
-use tokio::sync::{OwnedSemaphorePermit, TryAcquireError};
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::budget::{HeldBytes, Holder};
 use crate::error::ChangesError;
@@ -65,13 +65,7 @@ impl DatabaseHandle {
     /// # Errors
     /// The database keeps no log, its log or snapshots cannot be read, or there is no room for one more stream.
     pub async fn backup(&self, after: BackupAfter) -> Result<Backup, ChangesError> {
-        let turn = self.shared.changes.clone().try_acquire_owned();
-        let turn = turn.map_err(|error| match error {
-            TryAcquireError::Closed => ChangesError::Gone,
-            TryAcquireError::NoPermits => ChangesError::TooMany {
-                max: self.shared.options.limits.change_streams_max,
-            },
-        })?;
+        let turn = self.stream_turn()?;
         let (shared, holder) = (self.shared.clone(), self.holder());
         let open = move || Backup::open(&shared, after, holder, turn);
         let opened = self.shared.elsewhere(open).await;

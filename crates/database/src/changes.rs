@@ -127,17 +127,22 @@ impl DatabaseHandle {
         tables: Vec<String>,
         follows: bool,
     ) -> Result<Changes, ChangesError> {
-        let turn = self.shared.changes.clone().try_acquire_owned();
-        let turn = turn.map_err(|error| match error {
-            TryAcquireError::Closed => ChangesError::Gone,
-            TryAcquireError::NoPermits => ChangesError::TooMany {
-                max: self.shared.options.limits.change_streams_max,
-            },
-        })?;
+        let turn = self.stream_turn()?;
         let (shared, holder) = (self.shared.clone(), self.holder());
         let open = move || Changes::open(&shared, (from, follows), Tables(tables), holder, turn);
         let opened = self.shared.elsewhere(open).await;
         opened.unwrap_or(Err(ChangesError::Gone))
+    }
+
+    /// The place of one stream of the log, a backup among them.
+    pub(crate) fn stream_turn(&self) -> Result<OwnedSemaphorePermit, ChangesError> {
+        let turn = self.shared.changes.clone().try_acquire_owned();
+        turn.map_err(|error| match error {
+            TryAcquireError::Closed => ChangesError::Gone,
+            TryAcquireError::NoPermits => ChangesError::TooMany {
+                max: self.shared.options.limits.change_streams_max,
+            },
+        })
     }
 }
 
