@@ -6,7 +6,8 @@ export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$cache/target}
 export LIGHTCONE_MODULES_TARGET_DIR=${LIGHTCONE_MODULES_TARGET_DIR:-$cache/modules-target}
 export LIGHTCONE_MODULES_WASM_DIR=${LIGHTCONE_MODULES_WASM_DIR:-$cache/wasm}
 
-say() { printf '\n\033[1m== %s\033[0m\n' "$*" >&2; }
+# With the time since the script began, so that a log tells what took long.
+say() { printf '\n\033[1m== %s\033[0m (%d:%02d)\n' "$*" $((SECONDS / 60)) $((SECONDS % 60)) >&2; }
 die() { printf 'error: %s\n' "$*" >&2; exit 1; }
 
 # need COMMAND PACKAGE: makes sure that a command is there; where that is allowed (root, Debian), installs its package.

@@ -371,26 +371,36 @@ fn what_is_killed_leaves_nothing_half_done() {
     let mut world = World::start("[limits]\nsnapshot-log-bytes = 1048576\n");
     // Enough to write that there is a middle.
     world.on(&["call", "bank", "seed", "100000", "1"]).ok();
+    // How long one takes that nothing disturbs, on this machine.
+    let elsewhere = world.home.path("elsewhere").display().to_string();
+    let undisturbed = Instant::now();
+    world
+        .on(&["backup", "create", "bank", "--place", &elsewhere])
+        .ok();
+    let undisturbed = undisturbed.elapsed();
     let place = world.place();
     let create = ["backup", "create", "bank", "--place", &place];
     let mut killed = 0;
-    for wait_ms in (20..).step_by(25).take(20) {
-        let wait = Duration::from_millis(wait_ms);
+    for sixteenths in 1..=20 {
+        let wait = undisturbed * sixteenths / 16;
         killed += usize::from(!killed_after(&world, &create, wait));
         let verified = world.verify();
         let is_none = verified.stderr.contains("[LC0889]");
-        assert!(is_none || verified.status == 0, "{wait_ms}: {verified:#?}");
+        assert!(is_none || verified.status == 0, "{wait:?}: {verified:#?}");
         world.on(&["call", "bank", "transfer", "1", "2", "1"]);
     }
     assert!(killed > 2, "nothing was killed in the middle");
     world.create().ok();
     world.verify().ok();
 
+    let undisturbed = Instant::now();
+    world.restore("undisturbed", &[]).ok();
+    let undisturbed = undisturbed.elapsed();
     let replicas = world.replicas();
     let restore = ["backup", "restore", "copy", "--place", &place];
     let mut killed = 0;
-    for wait_ms in (30..).step_by(60).take(12) {
-        match killed_after(&world, &restore, Duration::from_millis(wait_ms)) {
+    for sixteenths in 1..=16 {
+        match killed_after(&world, &restore, undisturbed * sixteenths / 16) {
             true => break,
             false => killed += 1,
         }
