@@ -132,28 +132,32 @@ describe.each<[string, Sdk, boolean]>([
 });
 
 describe("handlers", () => {
-  it("have the sender that was made up for the request, and so have their transactions", async () => {
+  it("have the sender that was made up for the request, and their transactions its token too", async () => {
     const module = await Module.load(
       `import { schema, SyncResponse, table, t } from "spacetimedb/server";
        const s = schema({ user: table({}, { a: t.u8() }) });
        export const who = s.httpHandler((ctx) => {
-         const inside = ctx.withTx((tx) => tx.sender.toHexString());
+         const inside = ctx.withTx(({ sender, senderAuth }) =>
+           [sender.toHexString(), senderAuth.jwt?.subject, senderAuth.isInternal].join(" "));
          return new SyncResponse(ctx.sender.toHexString() + " " + inside);
        });
        export default s;`,
       "ours",
       new Datastore().functions,
     );
-    const answer = (...sender: bigint[]) => {
+    const answer = (...sender: unknown[]) => {
       const [, body] = module.hooks.__call_http_handler__(0, 0n, REQUEST, new Uint8Array(), ...sender);
       return Buffer.from(body).toString();
     };
-    for (const [sender, hex] of [
-      [[0x1234n], "1234"],
-      [[], ""],
-    ] as [bigint[], string][]) {
+    for (const [sender, hex, auth] of [
+      [[0x1234n, Buffer.from('{"sub":"s"}')], "1234", "s false"],
+      [[0x1234n, Buffer.from("")], "1234", " false"],
+      [[], "", " false"],
+      // The database itself.
+      [[0xc200n], "c200", " true"],
+    ] as [unknown[], string, string][]) {
       const text = hex.padStart(64, "0");
-      expect(answer(...sender)).toBe(`${text} ${text}`);
+      expect(answer(...sender)).toBe(`${text} ${text} ${auth}`);
     }
   });
 });

@@ -3,7 +3,7 @@ import type { Identity } from "../core/identity";
 import { makeQueryBuilder } from "../core/query";
 import type { Timestamp } from "../core/timestamp";
 import type { Uuid } from "../core/uuid";
-import { CallRandom, databaseIdentity, ReducerCtxImpl } from "./ctx";
+import { type Auth, CallRandom, databaseIdentity, ReducerCtxImpl } from "./ctx";
 import { contextEnvironment } from "./environment_access";
 import { httpClient } from "./http";
 import type { Random } from "./random";
@@ -76,9 +76,10 @@ export function transactionCtx(
   sender: Identity,
   timestamp: Timestamp,
   connectionId: ConnectionId | null,
+  auth: Auth | undefined,
 ): ReducerCtxImpl {
-  const as = forChildren(level, (child) => transactionCtx(child, sender, timestamp, connectionId));
-  return new ReducerCtxImpl(databaseView(level), as).begin(sender, timestamp, connectionId);
+  const as = forChildren(level, (child) => transactionCtx(child, sender, timestamp, connectionId, auth));
+  return new ReducerCtxImpl(databaseView(level), as).begin(sender, timestamp, connectionId, auth);
 }
 
 /** The context of a procedure or handler. */
@@ -91,22 +92,26 @@ export class ProcedureCtxImpl {
   readonly as: object;
   readonly #level: Level;
   readonly #call: CallRandom;
+  readonly #auth: Auth | undefined;
 
+  /** `auth`: of its transactions, if it is not that of the connection. */
   constructor(
     level: Level,
     sender: Identity,
     timestamp: Timestamp,
     connectionId: ConnectionId | null,
+    auth?: Auth,
     call: CallRandom = new CallRandom(timestamp),
   ) {
     this.#level = level;
     this.sender = sender;
     this.timestamp = timestamp;
     this.connectionId = connectionId;
+    this.#auth = auth;
     this.#call = call;
     this.as = forChildren(
       level,
-      (child) => new ProcedureCtxImpl(child, sender, timestamp, connectionId, call),
+      (child) => new ProcedureCtxImpl(child, sender, timestamp, connectionId, auth, call),
     );
   }
 
@@ -132,7 +137,7 @@ export class ProcedureCtxImpl {
 
   withTx<T>(body: (ctx: ReducerCtxImpl) => T): T {
     return inTransaction(
-      (timestamp) => transactionCtx(this.#level, this.sender, timestamp, this.connectionId),
+      (timestamp) => transactionCtx(this.#level, this.sender, timestamp, this.connectionId, this.#auth),
       body,
     );
   }

@@ -55,17 +55,23 @@ function parseClaims(payload: string): JsonObject {
   return claims as JsonObject;
 }
 
-/** The authentication of a connection's caller; the token is read on demand. */
+/** The authentication of a caller; the token of a connection is read on demand. */
 export class Auth implements AuthCtx {
-  readonly isInternal = false;
   readonly #connectionId: ConnectionId | null;
   readonly #sender: Identity;
   #payload: string | undefined;
   #jwt: JwtClaims | null | undefined;
 
-  constructor(connectionId: ConnectionId | null, sender: Identity) {
+  /** `payload`: the claims of a caller who has a token and no connection. */
+  constructor(connectionId: ConnectionId | null, sender: Identity, payload?: Uint8Array) {
     this.#connectionId = connectionId;
     this.#sender = sender;
+    if (payload !== undefined) this.#payload = new TextDecoder("utf-8").decode(payload);
+  }
+
+  /** Whether the database calls by itself, as for schedules (2.14). */
+  get isInternal(): boolean {
+    return this.#sender.isEqual(databaseIdentity());
   }
 
   #text(): string {
@@ -121,12 +127,12 @@ export class ReducerCtxImpl {
   }
 
   /** Makes this the context of another call. */
-  begin(sender: Identity, timestamp: Timestamp, connectionId: ConnectionId | null): this {
+  begin(sender: Identity, timestamp: Timestamp, connectionId: ConnectionId | null, auth?: Auth): this {
     this.sender = sender;
     this.timestamp = timestamp;
     this.connectionId = connectionId;
     this.#call = undefined;
-    this.#auth = undefined;
+    this.#auth = auth;
     return this;
   }
 

@@ -18,7 +18,7 @@ import {
   queryBuilder,
 } from "./calls";
 import { forgetTimers } from "./console";
-import { ReducerCtxImpl } from "./ctx";
+import { Auth, ReducerCtxImpl } from "./ctx";
 import { makeDirectHooks } from "./direct_hooks";
 import { contextEnvironment } from "./environment_access";
 import { errorConstructor } from "./errors";
@@ -180,10 +180,12 @@ class Hooks {
     body: Uint8Array,
     // Older hosts have none.
     sender?: bigint,
+    senderJwt?: Uint8Array,
   ): [Uint8Array, Uint8Array] {
     const handler = this.#registry.handlers[id]!;
     const caller = sender === undefined ? NO_ONE : new Identity(sender);
-    const ctx = new ProcedureCtxImpl(this.#root, caller, new Timestamp(timestamp), null);
+    const auth = new Auth(null, caller, senderJwt);
+    const ctx = new ProcedureCtxImpl(this.#root, caller, new Timestamp(timestamp), null, auth);
     return writeResponse(__spacetimedb_end_short_backtrace(handler, ctx, readRequest(request, body)));
   }
 }
