@@ -288,8 +288,8 @@ impl Session for Seen<'_> {
         })
     }
 
-    fn function(&self, name: &str) -> Option<(usize, Type)> {
-        functions::function(name)
+    fn function(&self, name: &str, count: usize) -> Option<(usize, Type)> {
+        functions::function(name, count)
     }
 
     fn call(&self, function: usize, arguments: &[Value]) -> Value {

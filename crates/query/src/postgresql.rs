@@ -39,7 +39,7 @@ pub use cells::{check_size, Cell};
 pub use column_type::{columns_of, Type};
 pub use failure::{state, Failure};
 pub use formats::{with_length, write, write_bsatn, Format, EPOCH_2000_US};
-pub use functions::quoted_name;
+pub use functions::{is_among, quoted_name};
 pub use literals::write_literal;
 pub use plan::{Change, TableChange};
 pub use question::Unread;

@@ -12,6 +12,23 @@ use crate::words::quoted;
 /// The longest text that a function makes of several.
 const MADE_BYTES_MAX: usize = 1 << 20;
 
+/// Whether a function of so many arguments is among those of a table: their names have `|` between them, and behind each stands how
+/// many it takes, as in `:2`, `:2-3` or `:2-` for two and more. One, if nothing stands there.
+pub fn is_among(names: &str, name: &str, count: usize) -> bool {
+    names.split('|').any(|known| {
+        let (known, counts) = known.split_once(':').unwrap_or((known, "1"));
+        let (least, most) = counts.split_once('-').unwrap_or((counts, counts));
+        let number = |written: &str| written.parse().unwrap_or(usize::MAX);
+        known == name && (number(least)..=number(most)).contains(&count)
+    })
+}
+
+pub fn no_such_function(name: &str, types: &[Type]) -> Failure {
+    let types: Vec<&str> = types.iter().map(Type::name).collect();
+    let message = format!("function {name}({}) does not exist here", types.join(", "));
+    Failure::new(state::NO_SUCH_FUNCTION, message)
+}
+
 /// What is made of the rows of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Aggregate {
@@ -26,8 +43,14 @@ pub enum Aggregate {
     AllTrue,
 }
 
-pub fn aggregate(name: &str, of: Option<Type>) -> Option<(Aggregate, Type)> {
+const AGGREGATES: &str = "count:0-1|min|max|sum|avg|array_agg|string_agg:2|bool_or|bool_and|every";
+
+/// The aggregate of a name and of so many arguments.
+pub fn aggregate(name: &str, count: usize, of: Option<Type>) -> Option<(Aggregate, Type)> {
     let of = of.unwrap_or(Type::TEXT);
+    if !is_among(AGGREGATES, name, count) {
+        return None;
+    }
     Some(match name {
         "count" => (Aggregate::Count, Type::INT8),
         "min" => (Aggregate::Min, of),
@@ -65,8 +88,27 @@ pub enum Series {
     Nothing,
 }
 
-pub fn series(name: &str, of: Option<Type>) -> Option<(Series, Vec<(&'static str, Type)>)> {
+const SERIES: &str = "generate_series:2-3|generate_subscripts:2-3|unnest|_pg_expandarray\
+    |pg_get_keywords:0|aclexplode|pg_options_to_table";
+
+/// Why a function in FROM gives no rows.
+pub fn no_series(name: &str, types: &[Type]) -> Failure {
+    match SERIES.split(['|', ':']).any(|known| known == name) {
+        true => no_such_function(name, types),
+        false => format!("{name}() does not give rows").into(),
+    }
+}
+
+/// The series of a name and of so many arguments, with the columns of its rows.
+pub fn series(
+    name: &str,
+    count: usize,
+    of: Option<Type>,
+) -> Option<(Series, Vec<(&'static str, Type)>)> {
     let element = of.map_or(Type::TEXT, |of| of.element());
+    if !is_among(SERIES, name, count) {
+        return None;
+    }
     let (series, columns) = match name {
         "generate_series" => (Series::Numbers, "generate_series:i"),
         "unnest" => return Some((Series::Elements, vec![("unnest", element)])),
@@ -188,7 +230,7 @@ const BOOL: Gives = Gives::A(Type::BOOL);
 /// `round` of a decimal number. No question names it so.
 const ROUND_DECIMAL: &str = "round of numeric";
 
-/// Names of functions, with `|` between them.
+/// Functions, and how many arguments they take.
 static STRICT: [(&str, Gives, Strict); 19] = [
     (ROUND_DECIMAL, Gives::First, |v| rounded(v, f64::round)),
     ("round", Gives::First, |v| rounded(v, f64::round_ties_even)),
@@ -198,10 +240,10 @@ static STRICT: [(&str, Gives, Strict); 19] = [
         Some(Value::Float(number)) => Value::Float(number.abs()),
         _ => int(values, 0).map(i64::saturating_abs).into(),
     }),
-    ("array_length|array_upper", INT, |v| {
+    ("array_length:2|array_upper:2", INT, |v| {
         length(v).filter(|length| *length > 0).into()
     }),
-    ("array_lower", INT, |v| {
+    ("array_lower:2", INT, |v| {
         length(v)
             .map(|length| length.min(1))
             .filter(|n| *n > 0)
@@ -210,16 +252,16 @@ static STRICT: [(&str, Gives, Strict); 19] = [
     ("cardinality", INT, |v| length(v).into()),
     ("lower", TEXT, |v| mapped(v, str::to_lowercase)),
     ("upper", TEXT, |v| mapped(v, str::to_uppercase)),
-    ("trim|btrim", TEXT, |v| trimmed(v, true, true)),
-    ("ltrim", TEXT, |v| trimmed(v, true, false)),
-    ("rtrim", TEXT, |v| trimmed(v, false, true)),
+    ("trim:1-2|btrim:1-2", TEXT, |v| trimmed(v, true, true)),
+    ("ltrim:1-2", TEXT, |v| trimmed(v, true, false)),
+    ("rtrim:1-2", TEXT, |v| trimmed(v, false, true)),
     ("quote_ident", TEXT, |v| mapped(v, quoted_name)),
     ("quote_literal", TEXT, |v| mapped(v, quoted_text)),
     ("length|char_length|character_length", INT, |v| {
         shown(v, 0).map(|text| text.chars().count() as i64).into()
     }),
-    ("substring|substr", TEXT, substring),
-    ("left", TEXT, |values| {
+    ("substring:2-3|substr:2-3", TEXT, substring),
+    ("left:2", TEXT, |values| {
         let count = int(values, 1).unwrap_or(0);
         mapped(values, |text| {
             let all = if count < 0 { text.chars().count() } else { 0 };
@@ -231,7 +273,7 @@ static STRICT: [(&str, Gives, Strict); 19] = [
             text.chars().take(count).collect()
         })
     }),
-    ("strpos|position", INT, |values| {
+    ("strpos:2|position:2", INT, |values| {
         let both = shown(values, 0).zip(shown(values, 1));
         let place = |(whole, part): (Arc<str>, Arc<str>)| match whole.find(&*part) {
             Some(at) => whole[..at].chars().count() as i64 + 1,
@@ -243,53 +285,49 @@ static STRICT: [(&str, Gives, Strict); 19] = [
 
 /// The same of those that are called with NULLs, or refuse some values.
 static OTHERS: [(&str, Gives, Other); 13] = [
-    ("coalesce", Gives::Common, |values| {
+    ("coalesce:1-", Gives::Common, |values| {
         let first = values.iter().find(|value| !value.is_null());
         Ok(first.cloned().into())
     }),
-    ("nullif", Gives::First, |values| {
+    ("nullif:2", Gives::First, |values| {
         Ok(match values {
             [a, b] if a.compare(b) == Some(Ordering::Equal) => Value::Null,
             values => values.first().cloned().into(),
         })
     }),
-    ("greatest", Gives::Common, |v| {
+    ("greatest:1-", Gives::Common, |v| {
         Ok(best(v, Ordering::Greater))
     }),
-    ("least", Gives::Common, |v| Ok(best(v, Ordering::Less))),
-    ("between", BOOL, |v| Ok(between(v))),
-    ("array_to_string", TEXT, joined_list),
-    ("string_to_array", Gives::Texts, split),
-    ("array_position", INT, |values| {
+    ("least:1-", Gives::Common, |v| Ok(best(v, Ordering::Less))),
+    ("between:3", BOOL, |v| Ok(between(v))),
+    ("array_to_string:2-3", TEXT, joined_list),
+    ("string_to_array:2-3", Gives::Texts, split),
+    ("array_position:2", INT, |values| {
         let list = values.first().and_then(Value::list).unwrap_or_default();
         let is_wanted = |value: &Value| values.get(1).is_some_and(|of| value.order(of).is_eq());
         let at = list.iter().position(is_wanted);
         Ok(at.map(|at| at as i64 + 1).into())
     }),
-    ("replace", TEXT, replaced),
-    ("split_part", TEXT, split_part),
-    ("concat", TEXT, |v| joined(v, "")),
-    ("concat_ws", TEXT, |values| match values.split_first() {
+    ("replace:3", TEXT, replaced),
+    ("split_part:3", TEXT, split_part),
+    ("concat:1-", TEXT, |v| joined(v, "")),
+    ("concat_ws:2-", TEXT, |values| match values.split_first() {
         Some((separator, rest)) if !separator.is_null() => joined(rest, &separator.shown()),
         _ => Ok(Value::Null),
     }),
-    ("format", TEXT, |v| Ok(formatted(v))),
+    ("format:1-", TEXT, |v| Ok(formatted(v))),
 ];
 
-/// The function of a name, by its number, and what it gives. None: there is none.
+/// The function of a name and of such arguments, by its number, and what it gives. None: there is none.
 pub fn function(name: &str, arguments: &[Type]) -> Option<(usize, Type)> {
     let strict = STRICT.iter().map(|(names, gives, _)| (*names, gives));
     let others = OTHERS.iter().map(|(names, gives, _)| (*names, gives));
     let mut all = strict.chain(others).enumerate();
-    let is_round = matches!(name, "round" | "floor" | "ceil" | "ceiling");
-    if is_round && arguments.len() != 1 {
-        return None;
-    }
-    let name = match name == "round" && arguments[0] == Type::Decimal {
-        true => ROUND_DECIMAL,
-        false => name,
+    let name = match (name, arguments) {
+        ("round", [Type::Decimal]) => ROUND_DECIMAL,
+        _ => name,
     };
-    let (at, (_, gives)) = all.find(|(_, (names, _))| names.split('|').any(|of| of == name))?;
+    let (at, (_, gives)) = all.find(|(_, (names, _))| is_among(names, name, arguments.len()))?;
     let gives = match gives {
         Gives::A(ty) => ty.clone(),
         Gives::Texts => Type::TEXT.list(),

@@ -51,8 +51,8 @@ pub trait Session: Sync {
     /// There is none, or its rows are not changed by the caller.
     fn target(&self, name: &str) -> Done<Target>;
 
-    /// A function of what the session sees, by its number, and what it gives.
-    fn function(&self, name: &str) -> Option<(usize, Type)>;
+    /// A function of what the session sees, of so many arguments, by its number, and what it gives.
+    fn function(&self, name: &str, count: usize) -> Option<(usize, Type)>;
 
     fn call(&self, function: usize, arguments: &[Value]) -> Value;
 

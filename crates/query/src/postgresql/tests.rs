@@ -78,7 +78,7 @@ impl Session for Tables {
         })
     }
 
-    fn function(&self, _: &str) -> Option<(usize, Type)> {
+    fn function(&self, _: &str, _: usize) -> Option<(usize, Type)> {
         None
     }
 
@@ -433,6 +433,39 @@ fn functions_of_texts_are_those_of_postgresql() {
         state::INVALID_PARAMETER_VALUE,
         &["SELECT split_part('a', ',', 0)"],
     );
+}
+
+#[test]
+fn functions_refuse_another_number_of_arguments() {
+    check_refusals(
+        state::NO_SUCH_FUNCTION,
+        &[
+            "SELECT left('abc')",
+            "SELECT left('abc', 1, 2)",
+            "SELECT lower()",
+            "SELECT lower('a', 'b')",
+            "SELECT round(1.5, 2)",
+            "SELECT substring('abc')",
+            "SELECT coalesce()",
+            "SELECT nullif(1)",
+            "SELECT concat_ws(',')",
+            "SELECT sum(*) FROM t",
+            "SELECT max(id, id) FROM t",
+            "SELECT string_agg(name) FROM t",
+            "SELECT generate_series(1)",
+            "SELECT * FROM generate_series(1)",
+            "SELECT * FROM unnest(ARRAY[1], ARRAY[2])",
+        ],
+    );
+    check_refusals(state::FEATURE_NOT_SUPPORTED, &["SELECT * FROM lower('A')"]);
+    let failure = read("SELECT left('abc', 1, true)", false).err();
+    let message = failure.map(|failure| failure.message);
+    let expected = "function left(text, integer, boolean) does not exist here";
+    assert_eq!(message.as_deref(), Some(expected));
+    check_answers(&[(
+        "SELECT count(*), count(id), coalesce(NULL, 1), concat('a'), format('a'), trim('  a ') FROM t WHERE id = 1",
+        "1|1|1|a|a|a",
+    )]);
 }
 
 #[test]

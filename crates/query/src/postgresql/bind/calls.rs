@@ -3,8 +3,8 @@
 use sqlparser::ast::{OrderByExpr, WindowSpec};
 
 use super::super::column_type::Type;
-use super::super::failure::{state, Done, Failure};
-use super::super::functions::{aggregate, function, series};
+use super::super::failure::{Done, Failure};
+use super::super::functions::{aggregate, function, no_such_function, series};
 use super::super::plan::{self, Bound, Extra, Sorted};
 use super::expressions::Typed;
 use super::scope::Scope;
@@ -21,10 +21,11 @@ impl Binder<'_> {
             let order = self.sorted(order_by, scope)?;
             return self.extra(Extra::RowNumber { partition, order }, Type::INT8);
         }
-        let is_aggregate = aggregate(name, None).is_some();
+        let count = call.arguments.len();
+        let is_aggregate = aggregate(name, count, None).is_some();
         let is_plain = !call.is_distinct && call.order.is_empty() && call.filter.is_none();
         refuse_if(!is_aggregate && !is_plain, &format!("a clause of {name}()"))?;
-        if let Some((series, columns)) = series(name, None) {
+        if let Some((series, columns)) = series(name, count, None) {
             let arguments = call.arguments.into_iter();
             let (arguments, types) = self.plainly(|binder| binder.list(arguments, scope))?;
             let ty = match (&columns[..], types.first()) {
@@ -42,19 +43,17 @@ impl Binder<'_> {
         let is_pattern = name == "substring" && types.get(1) == Some(&Type::TEXT);
         refuse_if(is_pattern, "substring() with a pattern")?;
         let of_values = function(name, &types).map(|(at, ty)| (plan::Call::Function(at), ty));
-        let of_session = || self.session.function(name);
+        let of_session = || self.session.function(name, count);
         let of_session = || of_session().map(|(at, ty)| (plan::Call::OfSession(at), ty));
-        let (call, ty) = of_values.or_else(of_session).ok_or_else(|| {
-            let message = format!("function {name}() does not exist here");
-            Failure::new(state::NO_SUCH_FUNCTION, message)
-        })?;
+        let found = of_values.or_else(of_session);
+        let (call, ty) = found.ok_or_else(|| no_such_function(name, &types))?;
         Ok((Bound::Call(call, arguments), ty))
     }
 
     fn aggregate(&mut self, call: Call<'_>, scope: &Scope<'_>) -> Done<Typed> {
         let arguments = call.arguments.into_iter();
         let (arguments, types) = self.plainly(|binder| binder.list(arguments, scope))?;
-        let found = aggregate(&call.name, types.first().cloned());
+        let found = aggregate(&call.name, types.len(), types.first().cloned());
         let (aggregate, ty) = found.expect("it is one");
         let filter = match call.filter {
             Some(filter) => Some(self.plainly(|binder| binder.expr(filter, scope))?.0),

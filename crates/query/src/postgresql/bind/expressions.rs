@@ -203,7 +203,7 @@ impl Binder<'_> {
                     let (end, of) = self.expr(end, scope)?;
                     bound.push(self.compared(end, &of, &ty));
                 }
-                let (between, _) = function("between", &[]).expect("there is one");
+                let (between, _) = function("between", &[Type::BOOL; 3]).expect("there is one");
                 let between = Bound::Call(plan::Call::Function(between), bound);
                 (between.negated(*negated), Type::BOOL)
             }

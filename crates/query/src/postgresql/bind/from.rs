@@ -7,7 +7,7 @@ use sqlparser::ast::*;
 
 use super::super::column_type::Type;
 use super::super::failure::{Done, Failure};
-use super::super::functions::series;
+use super::super::functions::{no_series, series};
 use super::super::plan::{Bound, Call, Columns, Condition, Operator, Source, Step};
 use super::scope::{RowKey, Scope, ScopeColumn};
 use super::syntax::{apart, arguments, chain, folded, parts, refuse_if, Part as _};
@@ -246,8 +246,8 @@ impl Binder<'_> {
         scope: &Scope<'_>,
     ) -> Done<(Source, Columns)> {
         let (arguments, types) = self.list(arguments.into_iter(), scope)?;
-        let found = series(name, types.first().cloned());
-        let (series, columns) = found.ok_or_else(|| format!("{name}() does not give rows"))?;
+        let found = series(name, types.len(), types.first().cloned());
+        let (series, columns) = found.ok_or_else(|| no_series(name, &types))?;
         let mut columns = owned(&columns);
         if let ([column], Some(alias)) = (&mut columns[..], alias) {
             column.0 = folded(&alias.name);
