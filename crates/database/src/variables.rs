@@ -154,6 +154,16 @@ impl EnvironmentChange {
         Ok(change)
     }
 
+    /// Whether it is the change that is kept in this form, whose secrets are sealed.
+    pub(crate) fn is_kept_as(
+        &self,
+        kept: &EnvironmentChange,
+        sealing: Sealing<'_>,
+    ) -> Result<bool, EnvironmentError> {
+        let sealed = self.sealed(&kept.set, sealing)?;
+        Ok(sealed.set == kept.set && sealed.removed == kept.removed)
+    }
+
     /// To be kept until it is made, if its secrets are sealed. Empty for no change.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         if self.is_empty() {

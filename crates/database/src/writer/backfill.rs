@@ -24,10 +24,11 @@ impl Writer {
     pub(super) fn begin_backfill(
         &mut self,
         program: Program,
-        planned: PlannedMigration,
+        mut planned: PlannedMigration,
         ended: Ended,
     ) -> Result<(), UpdateError> {
         self.may_replace(&planned, &program)?;
+        let (change, sealing) = (&planned.environment, self.shared.options.sealing());
         if let Some(running) = &mut self.state.backfill {
             running.waiting.retain(|waiting| !waiting.is_given_up());
             if running.waiting.len() >= WAITING_MAX {
@@ -35,8 +36,8 @@ impl Writer {
                     "{WAITING_MAX} publishes wait for the end of this migration already; `spacetime migrate status` says how far it is [LC0244]"
                 )));
             }
-            let change = &planned.environment;
-            if !change.is_empty() && *change != running.planned.environment {
+            let kept = &running.planned.environment;
+            if !change.is_empty() && !change.is_kept_as(kept, sealing)? {
                 return Err(EnvironmentError::OtherBackfill.into());
             }
             running.waiting.push(ended);
@@ -44,17 +45,16 @@ impl Writer {
         }
         // What it lacks now it would lack when all rows are migrated, too.
         let stored = self.datastore.environment();
-        let (change, sealing) = (&planned.environment, self.shared.options.sealing());
         change.checked(stored.clone(), &program.def, sealing)?;
-        // With the program, so that it is made whenever the rows are done.
-        let environment = change.sealed(&stored, sealing)?.to_bytes();
+        // Kept with the program, so that it is made whenever the rows are done.
+        planned.environment = change.sealed(&stored, sealing)?;
         // What is prepared here takes its time: no other client's answer waits for it.
         self.end_round();
         let record = BackfillRecord {
             started_us: self.now.time.0,
             program_kind: program.kind as u8,
             program: program.bytes.to_vec(),
-            environment,
+            environment: planned.environment.to_bytes(),
         };
         self.make_backfill_tables(&program, &planned, &record)?;
         let started = self.start_backfill(program, planned, record.started_us);
