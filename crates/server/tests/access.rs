@@ -2,75 +2,11 @@
 
 mod common;
 
+use common::world::path_of;
 use common::{answer, config, header, json, TestServer, User};
+use lightcone_gateway::ROUTES;
 
 const PAGE: &str = "https://evil.example";
-
-/// What changes or tells about databases and the server.
-const MANAGEMENT: [(&str, &str); 41] = [
-    ("POST", "/v1/database"),
-    ("PUT", "/v1/database/d"),
-    ("DELETE", "/v1/database/d"),
-    ("POST", "/v1/database/d/pre_publish"),
-    ("PUT", "/v1/database/d/reset"),
-    ("GET", "/v1/database/d/programs"),
-    ("GET", "/v1/database/d/programs/HASH"),
-    ("GET", "/v1/database/d/environment"),
-    ("PUT", "/v1/database/d/environment"),
-    ("PATCH", "/v1/database/d/environment"),
-    ("GET", "/v1/database/d/tables"),
-    ("GET", "/v1/database/d/metrics"),
-    ("GET", "/v1/database/d/queries"),
-    ("POST", "/v1/database/d/advance?us=1"),
-    ("POST", "/v1/database/d/lock"),
-    ("POST", "/v1/database/d/unlock"),
-    ("POST", "/v1/database/d/names"),
-    ("PUT", "/v1/database/d/names"),
-    ("GET", "/v1/database/d/logs"),
-    ("GET", "/v1/database/d/changes?follow=false"),
-    ("POST", "/v1/database/d/backup"),
-    ("POST", "/v1/database/d/restore"),
-    ("HEAD", "/v1/database/d/logs"),
-    ("GET", "/v1/database/d/collaborators"),
-    ("PUT", "/v1/database/d/collaborators/IDENTITY"),
-    ("DELETE", "/v1/database/d/collaborators/IDENTITY"),
-    ("POST", "/v1/database/d/mcp"),
-    ("POST", "/v1/mcp"),
-    ("GET", "/v1/identity/IDENTITY/databases"),
-    ("GET", "/v1/identity/key-proof"),
-    ("PUT", "/v1/energy/IDENTITY"),
-    ("POST", "/v1/energy/IDENTITY"),
-    ("GET", "/v1/metrics"),
-    ("GET", "/v1/prometheus/sd_config"),
-    ("GET", "/dashboard"),
-    ("GET", "/dashboard/"),
-    ("GET", "/dashboard/index.html"),
-    ("GET", "/internal/heap"),
-    ("GET", "/internal/heap/settings"),
-    ("POST", "/internal/heap/settings"),
-    ("GET", "/internal/task-dump"),
-];
-
-/// What web clients need.
-const CLIENT: [(&str, &str); 17] = [
-    ("GET", "/v1/database/d"),
-    ("GET", "/v1/database/d/names"),
-    ("GET", "/v1/database/d/identity"),
-    ("POST", "/v1/database/d/call/add"),
-    ("GET", "/v1/database/d/schema?version=9"),
-    ("POST", "/v1/database/d/sql"),
-    ("GET", "/v1/database/d/subscribe"),
-    ("GET", "/v1/database/d/unstable/timestamp"),
-    ("GET", "/v1/database/d/route"),
-    ("GET", "/v1/database/d/route/"),
-    ("POST", "/v1/database/d/route/ab/c"),
-    ("POST", "/v1/identity"),
-    ("GET", "/v1/identity/public-key"),
-    ("POST", "/v1/identity/websocket-token"),
-    ("GET", "/v1/identity/IDENTITY/verify"),
-    ("GET", "/v1/ping"),
-    ("GET", "/v1/health"),
-];
 
 async fn publish(server: &TestServer, user: &User) {
     let request = server.request("PUT", "/v1/database/d");
@@ -86,7 +22,7 @@ async fn from_page(
     (method, path): (&str, &str),
 ) -> (u16, String) {
     let request = server
-        .request(method, &path.replace("IDENTITY", &user.identity))
+        .request(method, path)
         .header("origin", origin)
         .bearer_auth(&user.token);
     let response = request.send().await.expect("response");
@@ -107,19 +43,23 @@ async fn foreign_pages_are_clients_and_no_managers() {
     let user = server.user().await;
     publish(&server, &user).await;
     for origin in [PAGE, "null", "http://localhost:5173", "", "file://"] {
-        for route in MANAGEMENT {
-            let (status, body) = from_page(&server, &user, origin, route).await;
-            assert!(
-                status == 403 && body.ends_with("[LC0131]"),
-                "{origin:?} {route:?}: {status} {body}"
-            );
-        }
-        for route in CLIENT {
-            let (status, body) = from_page(&server, &user, origin, route).await;
-            assert!(
-                status != 403 && !body.contains("[LC0131]"),
-                "{origin:?} {route:?}: {status} {body}"
-            );
+        for route in ROUTES {
+            let path = path_of(route.path, "d", &user.identity);
+            let (method, other) = match route.method {
+                "*" => ("GET", Some("POST")),
+                "GET" => ("GET", Some("HEAD")),
+                method => (method, None),
+            };
+            for method in [Some(method), other].into_iter().flatten() {
+                let (status, body) = from_page(&server, &user, origin, (method, &path)).await;
+                let is_refused = status == 403 && body.ends_with("[LC0131]");
+                assert_eq!(
+                    is_refused,
+                    route.is_management(),
+                    "{origin:?} {method} {path}: {status} {body}"
+                );
+                assert!(is_refused || status != 403, "{method} {path}: {body}");
+            }
         }
     }
     let info = server.ask("GET", "/v1/database/d").await;

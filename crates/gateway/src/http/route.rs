@@ -84,6 +84,11 @@ impl BodyMax {
 }
 
 impl Route {
+    /// Whether it is kept from pages of other origins.
+    pub fn is_management(&self) -> bool {
+        self.class == Class::Management
+    }
+
     /// The handler, which finds its row in the extensions of the request.
     pub(super) fn method_router(&'static self, state: &Arc<Gateway>) -> MethodRouter<Arc<Gateway>> {
         let router = (self.handler)().layer(Extension(self));

@@ -100,15 +100,7 @@ impl World {
     /// The request of a route, with what it needs so that nothing but its caller can be refused.
     pub fn request(&self, method: &str, route: &str, name: &str, number: usize) -> RequestBuilder {
         let stranger = lightcone_types::Identity::from_claims("localhost", "stranger").to_hex();
-        let path = route
-            .replace("{database}", name)
-            .replace("{function}", "add")
-            .replace("{identity}", &stranger)
-            .replace("{hash}", &Hash::keccak256(MODULE.as_bytes()).to_hex())
-            .replace("{*path}", "ab/c")
-            .replace("/advance", "/advance?us=1")
-            .replace("/schema", "/schema?version=9")
-            .replace("/changes", "/changes?follow=false");
+        let path = path_of(route, name, &stranger);
         let method = if method == "*" { "GET" } else { method };
         let request = self.server.request(method, &path);
         let is = |suffix: &str| route.ends_with(suffix);
@@ -129,6 +121,21 @@ impl World {
             _ => request,
         }
     }
+}
+
+/// The path of a request for a route of the table, about a database and an identity.
+pub fn path_of(route: &str, name: &str, identity: &str) -> String {
+    route
+        .replace("{database}", name)
+        .replace("{function}", "add")
+        .replace("{reducer}", "add")
+        .replace("{identity}", identity)
+        .replace("{hash}", &Hash::keccak256(MODULE.as_bytes()).to_hex())
+        .replace("{file}", "index.html")
+        .replace("{*path}", "ab/c")
+        .replace("/advance", "/advance?us=1")
+        .replace("/schema", "/schema?version=9")
+        .replace("/changes", "/changes?follow=false")
 }
 
 pub fn by(request: RequestBuilder, person: &Person) -> RequestBuilder {
