@@ -4,9 +4,10 @@ mod common;
 
 use common::*;
 use lightcone_engine::{
-    CommitOutput, Datastore, DatastoreError as E, MessageResult, OutboundMessage, ResultStatus,
+    CommitOutput, Datastore, DatastoreError as E, MessageResult, MigrationWork, OutboundMessage,
+    ResultStatus,
 };
-use lightcone_schema::{OutboxDef, TableDef};
+use lightcone_schema::{plan, ColumnDef, OutboxDef, TableDef};
 use lightcone_types::bsatn::Encode;
 use lightcone_types::{
     AlgebraicType as T, ColId, Hash, Identity, SpecialProduct, TableId, Timestamp,
@@ -289,4 +290,44 @@ fn streams_are_renewed_with_what_waits_in_them() {
     world.retire(streams[0]);
     assert_eq!(world.head(streams[0]), Some((4, 2)));
     assert_eq!(world.send([6]), streams[0]);
+}
+
+/// A column more makes a new table (02 §14.5). What waits stays where it was in its stream, and what comes goes behind it.
+#[test]
+fn what_waits_moves_to_a_table_that_is_made_anew() {
+    let mut world = World::new();
+    let stream = world.send(1..=3);
+    world.retire(stream);
+    let (mut old, mut new) = (module(Vec::new()), module(Vec::new()));
+    old.tables.push(outbox());
+    new.tables.push(outbox());
+    new.tables[0].columns.push(ColumnDef {
+        name: "note".to_owned(),
+        source_name: "note".to_owned(),
+        ty: T::U32,
+        default: Some(vec![0; 4]),
+    });
+    let plan = plan(&old, &new).expect("a plan");
+    let mut may_go_on = || true;
+    let mut work = MigrationWork::new(u64::MAX, &mut may_go_on);
+    world.datastore.begin();
+    for step in &plan.steps {
+        let done = world.datastore.migrate(step, &new, &mut work);
+        done.expect("it is possible");
+    }
+    assert!(world.commit().is_empty(), "nothing is new in any stream");
+    let wider = table_id(&world.datastore, "parcels");
+    assert_ne!(wider, world.table);
+    assert_eq!(world.datastore.outbound_count(), 2);
+    world.datastore.begin();
+    let row = (4_u64, TARGET, "", 0_u32).to_vec();
+    let inserted = world.datastore.insert(wider, &row, &mut Vec::new());
+    inserted.expect("inserted");
+    assert_eq!(world.commit(), [stream]);
+    for expected in [(2, 2), (3, 3), (4, 4)] {
+        assert_eq!(world.head(stream), Some(expected));
+        world.retire(stream);
+    }
+    assert_eq!(world.head(stream), None);
+    assert!(rows(&world.datastore, wider).is_empty());
 }
