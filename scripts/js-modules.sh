@@ -48,7 +48,7 @@ done
 
 # Modules with the SDK of this repository, from its sources.
 sdk=$root/sdk-ts/src
-for name in transfer jobs league2 league3 environment parameters outbox; do
+for name in transfer jobs league2 league3 latest; do
     target=$out/$name-lightcone.js
     if [ -n "$(find "$sdk" -name '*.ts' -newer "$target" -print -quit 2>/dev/null)" ]; then
         rm -f "$target"

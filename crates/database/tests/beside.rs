@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use common::hurried::Hurried;
+use common::other_machine::OtherMachine;
 use common::{bundle, caller, module, options, Client, OWNER, STRANGER};
 use lightcone_accounts::Counted;
 use lightcone_database::{
@@ -750,7 +750,7 @@ async fn waiting_for_other_requests_counts() {
         ..OutboundOptions::current()
     });
     let outbound = Some(Arc::new(outbound.expect("a client")));
-    options.commons = Commons::with_outbound(Hurried::machine(TIMES), 1 << 30, 2, outbound);
+    options.commons = Commons::with_outbound(OtherMachine::hurried(TIMES), 1 << 30, 2, outbound);
     options.limits.http_requests_max = 1;
     let database = create(options, HostKind::Wasm).await;
     let fetch = |id: u32| {

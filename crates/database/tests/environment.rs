@@ -2,54 +2,14 @@
 
 mod common;
 
-use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use common::other_machine::OtherMachine;
 use common::{caller, create, open, options, OWNER};
-use lightcone_database::{
-    Alarm, CallArgs, CallError, Commons, DatabaseHandle, Environment, JsonRows, Machine,
-    ShutdownReason, Task, Work,
-};
+use lightcone_database::{CallArgs, CallError, Commons, DatabaseHandle, JsonRows, ShutdownReason};
 use lightcone_types::{TimeDuration, Timestamp};
 use serde_json::{json, Value};
-
-/// The machine, which has no more threads of this name.
-#[derive(Debug)]
-struct Without(&'static str, Arc<Machine>);
-
-impl Environment for Without {
-    fn now(&self) -> Timestamp {
-        self.1.now()
-    }
-
-    fn instant(&self) -> Instant {
-        self.1.instant()
-    }
-
-    fn random(&self) -> u128 {
-        self.1.random()
-    }
-
-    fn spawn_thread(&self, name: &str, stack_bytes: usize, work: Work) -> io::Result<()> {
-        match name == self.0 {
-            true => Err(io::ErrorKind::WouldBlock.into()),
-            false => self.1.spawn_thread(name, stack_bytes, work),
-        }
-    }
-
-    fn spawn_blocking(&self, work: Work) {
-        self.1.spawn_blocking(work);
-    }
-
-    fn spawn_task(&self, task: Task) {
-        self.1.spawn_task(task);
-    }
-
-    fn alarm(&self, delay: Duration, work: Work) -> Alarm {
-        self.1.alarm(delay, work)
-    }
-}
 
 /// It leaves nothing behind that the next one would meet.
 #[tokio::test(flavor = "multi_thread")]
@@ -59,7 +19,10 @@ async fn a_database_without_threads_is_refused() {
     database.shutdown(ShutdownReason::ServerStop).await;
     for name in ["fan-out", "log", "writer"] {
         let mut options = options(directory.path());
-        let environment = Without(name, Machine::current());
+        let environment = OtherMachine {
+            without: name,
+            ..OtherMachine::current()
+        };
         options.commons = Commons::new(Arc::new(environment), 1 << 30, 2);
         let opened = tokio::task::spawn_blocking(move || DatabaseHandle::open(options)).await;
         let refused = opened
@@ -76,43 +39,6 @@ async fn a_database_without_threads_is_refused() {
 /// The year 2000 in microseconds, and the end of it.
 const BEGIN_US: i64 = 946_684_800_000_000;
 const END_US: i64 = BEGIN_US + 366 * 86_400_000_000;
-
-/// The machine, on which it is the year 2000.
-#[derive(Debug)]
-struct YearTwoThousand {
-    machine: Arc<Machine>,
-    since: Instant,
-}
-
-impl Environment for YearTwoThousand {
-    fn now(&self) -> Timestamp {
-        Timestamp(BEGIN_US + self.since.elapsed().as_micros() as i64)
-    }
-
-    fn instant(&self) -> Instant {
-        self.machine.instant()
-    }
-
-    fn random(&self) -> u128 {
-        self.machine.random()
-    }
-
-    fn spawn_thread(&self, name: &str, stack_bytes: usize, work: Work) -> io::Result<()> {
-        self.machine.spawn_thread(name, stack_bytes, work)
-    }
-
-    fn spawn_blocking(&self, work: Work) {
-        self.machine.spawn_blocking(work);
-    }
-
-    fn spawn_task(&self, task: Task) {
-        self.machine.spawn_task(task);
-    }
-
-    fn alarm(&self, delay: Duration, work: Work) -> Alarm {
-        self.machine.alarm(delay, work)
-    }
-}
 
 /// All runs in the order of their times: what, and when after `BEGIN_US`, in microseconds.
 async fn runs(database: &DatabaseHandle) -> Vec<(i64, String)> {
@@ -203,9 +129,9 @@ async fn call(database: &DatabaseHandle, function: &str, args: Value) -> Result<
 async fn times_of_calls_and_schedules_are_those_of_the_environment() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut options = options(directory.path());
-    let environment = YearTwoThousand {
-        machine: Machine::current(),
-        since: Instant::now(),
+    let environment = OtherMachine {
+        time_of_day: Some(Timestamp(BEGIN_US)),
+        ..OtherMachine::current()
     };
     options.commons = Commons::new(Arc::new(environment), 1 << 30, 2);
     let database = create(options, "schedules").await;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use common::hurried::Hurried;
+use common::other_machine::OtherMachine;
 use common::{bundle, caller, create, options, OWNER};
 use lightcone_database::{
     AllowList, CallArgs, Commons, DatabaseHandle, HostKind, Machine, Outbound, OutboundOptions,
@@ -92,7 +92,7 @@ async fn an_instance_rests_once_without_calls() {
     let engine: Box<dyn ModuleEngine> = Box::new(engine);
     options.engines.wasm = Arc::new(Counting(rests.clone(), engine));
     // Ten seconds are two and a half here: calls keep it busy also on a slow machine.
-    options.commons = Commons::new(Hurried::machine(4), 1 << 30, 2);
+    options.commons = Commons::new(OtherMachine::hurried(4), 1 << 30, 2);
     let database = create(options, "transfer").await;
     call(&database, "seed", "[10, 1000]").await;
     let rested = async |times: usize| {

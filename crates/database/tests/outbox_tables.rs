@@ -1,5 +1,5 @@
 //! Outbox tables of a database whose messages the test carries itself: answers that are late, lost, or say something else, and what a
-//! receiver says of each number. `modules/outbox-rs` and `modules/outbox-ts` are the same but for `withdraw`.
+//! receiver says of each number. `modules/latest-ts` has what `modules/outbox-rs` has but for `withdraw`.
 
 mod common;
 
@@ -11,12 +11,11 @@ use std::time::Duration;
 
 use common::publishing::{log_of, stop};
 use common::tables::sql;
-use common::{bundle, caller, create, open, options, OWNER};
+use common::{caller, create, create_latest, open, options, OWNER};
 use lightcone_database::{
     BackupAfter, CallArgs, Carried, Carrier, DatabaseHandle, DatabaseOptions, HostKind, Message,
     MessageAnswer, MessageResult, Restore, ResultStatus,
 };
-use lightcone_host_js::JsEngineOptions;
 use lightcone_types::{Encode, Hash, Identity};
 use serde_json::json;
 use tokio::sync::oneshot;
@@ -114,14 +113,8 @@ async fn results_are_stored_with_what_the_callback_does() {
 #[tokio::test(flavor = "multi_thread")]
 async fn results_are_stored_with_what_the_callback_of_a_javascript_module_does() {
     let directory = tempfile::tempdir().expect("a directory");
-    let (mut options, post) = posted(directory.path());
-    let engine = lightcone_host_js::engine(JsEngineOptions::default());
-    options.engines.js = Some(engine.expect("the engine starts"));
-    let program: Arc<[u8]> = bundle("outbox-lightcone").into_bytes().into();
-    let create = move || DatabaseHandle::create(options, program, HostKind::Js);
-    let created = tokio::task::spawn_blocking(create).await;
-    let database = created.expect("no panic").expect("the module is valid");
-    results_are_stored(database, post).await;
+    let (options, post) = posted(directory.path());
+    results_are_stored(create_latest(options, HostKind::Js).await, post).await;
 }
 
 async fn results_are_stored(database: DatabaseHandle, post: Post) {

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{bundle, caller, module, open, options, Client, OWNER, STRANGER};
+use common::{bundle, caller, create_latest, module, open, options, Client, OWNER, STRANGER};
 use lightcone_accounts::Counted;
 use lightcone_database::{
     CallArgs, CallError, DatabaseHandle, DatabaseOptions, HandlerReply, HandlerSender, HostKind,
@@ -393,14 +393,11 @@ async fn answers_keep_their_order_and_wait_for_the_disk() {
 }
 
 /// To a module of the newest package, handlers have a sender with a token, and internal is what the database calls by itself.
-#[tokio::test(flavor = "multi_thread")]
-async fn callers_as_the_newest_package_sees_them() {
+async fn callers_are_told_to_modules(kind: HostKind) {
     let directory = tempfile::tempdir().expect("a directory");
     let options = options(directory.path());
     let identity = options.identity;
-    let created = move || DatabaseHandle::create(options, module("latest"), HostKind::Wasm);
-    let created = tokio::task::spawn_blocking(created).await;
-    let database = created.expect("no panic").expect("created");
+    let database = create_latest(options, kind).await;
 
     let reply = request(&database, HttpMethod::Get, "/who", b"").await;
     let reply = reply.expect("answered");
@@ -442,4 +439,14 @@ async fn callers_as_the_newest_package_sees_them() {
     assert_eq!(row("handler")[3], serde_json::json!([0, r#"{"sub":"s"}"#]));
     assert_eq!(row("schedule")[3], serde_json::json!([1, []]));
     database.shutdown(ShutdownReason::ServerStop).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn callers_as_the_newest_package_sees_them() {
+    callers_are_told_to_modules(HostKind::Wasm).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn callers_as_our_package_sees_them() {
+    callers_are_told_to_modules(HostKind::Js).await;
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use common::hurried::Hurried;
+use common::other_machine::OtherMachine;
 use common::publishing::stop;
 use common::tables::{create_tables, table_options};
 use common::{caller, open, OWNER};
@@ -148,7 +148,7 @@ async fn the_snapshot_of_a_stop_has_its_time() {
     let path = directory.path().join("db");
     let packs = Arc::new(Packs::default());
     // Its five seconds are 50 ms here.
-    let commons = Commons::new(Hurried::machine(100), 1 << 30, 2);
+    let commons = Commons::new(OtherMachine::hurried(100), 1 << 30, 2);
     let mut slow = options(&path, &packs, &commons);
     slow.limits.snapshot_log_bytes = 1 << 30;
     let database = create(slow).await;

@@ -1,5 +1,5 @@
 //! Variables of the environment (2.11): set with a program and without one, read by every kind of function, in both engines.
-//! `modules/environment-rs` and `modules/environment-ts` are the same.
+//! `modules/environment-rs` and `modules/latest-ts` have the same variables.
 
 mod common;
 
@@ -31,7 +31,7 @@ fn both_options(directory: &Path) -> DatabaseOptions {
 fn program(kind: HostKind) -> Arc<[u8]> {
     match kind {
         HostKind::Wasm => module("environment"),
-        HostKind::Js => bundle("environment-lightcone").into_bytes().into(),
+        HostKind::Js => bundle("latest-lightcone").into_bytes().into(),
     }
 }
 

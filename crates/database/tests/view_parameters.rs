@@ -1,5 +1,5 @@
 //! Views with parameters: who gets which instance, that live rows are those of an evaluation from scratch, and how many instances
-//! there may be (08 §10.5). The modules `modules/latest-rs` and `modules/parameters-ts` have the same views.
+//! there may be (08 §10.5). The modules `modules/latest-rs` and `modules/latest-ts` have the same views.
 
 mod common;
 
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use common::publishing::{publish, stop};
 use common::tables::{create_tables, table_options};
 use common::watcher::{Bag, Watcher};
-use common::{bundle, caller, module, open, options, OWNER, STRANGER};
+use common::{caller, create_latest, open, options, OWNER, STRANGER};
 use lightcone_database::{DatabaseHandle, DatabaseOptions, HostKind, JsonRows};
 use lightcone_host_js::JsEngineOptions;
 use lightcone_types::{Encode, Identity};
@@ -27,17 +27,6 @@ fn host_options(directory: &Path) -> DatabaseOptions {
     let engine = lightcone_host_js::engine(JsEngineOptions::default());
     options.engines.js = Some(engine.expect("the engine starts"));
     options
-}
-
-async fn create(options: DatabaseOptions, kind: HostKind) -> DatabaseHandle {
-    let program = match kind {
-        HostKind::Wasm => module("latest"),
-        HostKind::Js => bundle("parameters-lightcone").into_bytes().into(),
-    };
-    let created =
-        tokio::task::spawn_blocking(move || DatabaseHandle::create(options, program, kind));
-    let created = created.await.expect("no panic");
-    created.unwrap_or_else(|error| panic!("{error}"))
 }
 
 async fn sql(database: &DatabaseHandle, who: Identity, text: &str) -> Result<String, String> {
@@ -75,7 +64,7 @@ fn runs(database: &DatabaseHandle, room: u32) -> usize {
 async fn instances_are_by_arguments(kind: HostKind) {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("db");
-    let database = create(host_options(&path), kind).await;
+    let database = create_latest(host_options(&path), kind).await;
     let mut alice = Watcher::connect(&database, identity(1), 1).await;
     let mut bob = Watcher::connect(&database, identity(2), 2).await;
     let (one, two) = (note(1, 1, 1, "first"), note(2, 2, 2, "second"));
@@ -165,7 +154,7 @@ async fn instances_of_javascript_are_by_arguments() {
 
 async fn arguments_reach_the_function(kind: HostKind) {
     let directory = tempfile::tempdir().expect("a directory");
-    let database = create(host_options(directory.path()), kind).await;
+    let database = create_latest(host_options(directory.path()), kind).await;
     let who = "0x".to_owned() + &identity(3).to_hex();
     let call = format!(
         "SELECT * FROM echo(true, -128, 115792089237316195423570985008687907853269984665640564039457584007913129639935, \
@@ -273,7 +262,7 @@ async fn arguments_reach_a_function_of_javascript() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_instance_fails_by_itself() {
     let directory = tempfile::tempdir().expect("a directory");
-    let database = create(host_options(directory.path()), HostKind::Wasm).await;
+    let database = create_latest(host_options(directory.path()), HostKind::Wasm).await;
     let mut alice = Watcher::connect(&database, identity(1), 1).await;
     alice.subscribe(1, "SELECT * FROM even_only(1)").await;
     alice.subscribe(2, "SELECT * FROM even_only(2)").await;
@@ -363,7 +352,7 @@ async fn live_rows_are_those_from_scratch(kind: HostKind, seed: u64, steps: usiz
     let mut options = host_options(directory.path());
     // Instances go while others are in use.
     options.limits.view_instances_max = 24;
-    let database = create(options, kind).await;
+    let database = create_latest(options, kind).await;
     let random = &mut StdRng::seed_from_u64(seed);
     let mut model = Model::default();
     let mut watchers = Vec::new();
@@ -448,7 +437,7 @@ async fn instances_are_bounded() {
     let mut options = host_options(directory.path());
     options.limits.view_instances_per_connection_max = 3;
     options.limits.view_instances_per_view_max = 4;
-    let database = create(options, HostKind::Wasm).await;
+    let database = create_latest(options, HostKind::Wasm).await;
     let mut alice = Watcher::connect(&database, identity(1), 1).await;
     let text = |room: u32| format!("SELECT * FROM notes_in({room})");
     for room in 0..3 {

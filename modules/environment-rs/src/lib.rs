@@ -1,4 +1,4 @@
-//! Variables of the environment (2.11), one of them required, read by reducers and views. `environment-ts` has the same in TypeScript,
+//! Variables of the environment (2.11), one of them required, read by reducers and views. `latest-ts` has the same in TypeScript,
 //! and procedures and handlers. `latest-rs` has optional ones alone, as most of its tests set none.
 
 #![allow(non_snake_case)]

@@ -1,4 +1,4 @@
-//! Views with parameters (2.13), and the reducers that change what they read. `modules/parameters-ts` has the same.
+//! Views with parameters (2.13), and the reducers that change what they read. `modules/latest-ts` has the same.
 
 use spacetimedb::{
     reducer, sats::u256, table, view, AnonymousViewContext, ConnectionId, Identity, Query,

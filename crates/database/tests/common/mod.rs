@@ -1,13 +1,14 @@
 //! A database in a temporary directory, running a real module, and a client that speaks the protocol's messages.
 #![allow(dead_code, reason = "each test uses its part of this")]
 
-pub mod hurried;
+pub mod other_machine;
 pub mod publishing;
 pub mod requests;
 pub mod tables;
 pub mod watcher;
 pub mod windows;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -16,8 +17,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use lightcone_database::{
     Caller, Commons, ConnectRequest, Connection, DatabaseHandle, DatabaseOptions, Engines,
-    HostKind, Limits, Machine, Outgoing, Protocol, Rights, Secrets, SECRETS_KEY_BYTES,
+    EnvironmentChange, HostKind, Limits, Machine, Outgoing, Protocol, RemovedVariables, Rights,
+    Secrets, SECRETS_KEY_BYTES,
 };
+use lightcone_host_js::JsEngineOptions;
 use lightcone_host_wasm::{WasmEngine, WasmEngineOptions};
 use lightcone_types::{ConnectionId, Encode, Identity};
 use lightcone_wire::{ClientMessage, ServerMessage};
@@ -97,6 +100,24 @@ pub async fn create(options: DatabaseOptions, module_name: &str) -> DatabaseHand
     })
     .await;
     created.expect("no panic").expect("the module is valid")
+}
+
+/// Creates a database whose module has all that came after 2.10, in Rust or in TypeScript.
+pub async fn create_latest(mut options: DatabaseOptions, kind: HostKind) -> DatabaseHandle {
+    let program: Arc<[u8]> = match kind {
+        HostKind::Wasm => module("latest"),
+        HostKind::Js => bundle("latest-lightcone").into_bytes().into(),
+    };
+    let engine = || lightcone_host_js::engine(JsEngineOptions::default());
+    let engine = || engine().expect("the engine starts");
+    options.engines.js.get_or_insert_with(engine);
+    // The one in TypeScript must have it.
+    let variables = BTreeMap::from([("API_KEY".to_owned(), "key".to_owned())]);
+    let variables = EnvironmentChange::new(variables, RemovedVariables::None).expect("a change");
+    let create = move || DatabaseHandle::create_with(options, program, kind, variables);
+    let created = tokio::task::spawn_blocking(create).await;
+    let created = created.expect("no panic");
+    created.unwrap_or_else(|error| panic!("{error}"))
 }
 
 pub async fn open(options: DatabaseOptions) -> DatabaseHandle {
