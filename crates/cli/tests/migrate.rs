@@ -3,44 +3,11 @@
 
 mod common;
 
-use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use common::server::Server;
-use common::{Home, Outcome};
-
-fn cached(variable: &str, directory: &str, file: &str) -> String {
-    let directory = std::env::var_os(variable).map_or_else(
-        || {
-            let home = PathBuf::from(std::env::var_os("HOME").expect("HOME is set"));
-            home.join(".cache/lightcone").join(directory)
-        },
-        PathBuf::from,
-    );
-    let path = directory.join(file);
-    assert!(
-        path.is_file(),
-        "{} is missing; build the modules first: make modules, scripts/js-modules.sh",
-        path.display()
-    );
-    path.to_str().expect("UTF-8").to_owned()
-}
-
-/// The arguments of `publish` for a module.
-fn rust(name: &str) -> [String; 2] {
-    let path = cached(
-        "LIGHTCONE_MODULES_WASM_DIR",
-        "wasm",
-        &format!("{name}.wasm"),
-    );
-    ["-b".to_owned(), path]
-}
-
-fn script(name: &str) -> [String; 2] {
-    let path = cached("LIGHTCONE_JS_DIR", "js", &format!("{name}.js"));
-    ["-j".to_owned(), path]
-}
+use common::{rust, script, Home, Outcome};
 
 struct World {
     home: Home,

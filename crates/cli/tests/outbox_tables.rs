@@ -1,5 +1,5 @@
-//! Outbox tables of a real module on real servers (modules/latest-rs/src/outbox.rs): delivery, order, failures, targets that are
-//! not there, and servers that are killed.
+//! Outbox tables of real modules on real servers (modules/latest-rs/src/outbox.rs): delivery, order, failures, targets that are
+//! not there, and servers that are killed; and all else that came after 2.10, beside modules of 2.10.
 
 mod common;
 
@@ -8,7 +8,7 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use common::server::Server;
-use common::{module, Home, Outcome};
+use common::{module, rust, script, Home, Outcome};
 
 /// Until then everything has to be delivered.
 const PATIENCE: Duration = Duration::from_secs(180);
@@ -56,12 +56,14 @@ impl World {
             .run_with(&[args, &["-s", &self.url]].concat(), "", &variables)
     }
 
-    /// Publishes the module, and gives the identity of the database.
+    /// Publishes the module of outbox tables, and gives the identity of the database.
     fn publish(&self, name: &str) -> String {
-        let out = self
-            .on(&["publish", "-b", &module("outbox"), name])
-            .ok()
-            .stdout;
+        self.publish_program(name, &rust("outbox"), &[])
+    }
+
+    fn publish_program(&self, name: &str, program: &[String; 2], more: &[&str]) -> String {
+        let args = ["publish", &program[0], &program[1], name];
+        let out = self.on(&[&args[..], more].concat()).ok().stdout;
         let (_, identity) = out
             .trim_end()
             .rsplit_once("identity: ")
@@ -193,6 +195,81 @@ fn messages_arrive_in_order_and_their_senders_hear_of_it() {
     );
     let callback = world.on(&["call", "alpha", "parcel_result", "{}", "{}"]);
     assert_eq!(callback.status, 1, "a callback is private: {callback:#?}");
+}
+
+/// Modules of 2.14 with all that came after 2.10, and modules of 2.10 beside them, in Rust and in TypeScript.
+#[test]
+fn modules_of_old_and_new_packages_share_a_server() {
+    let world = World::start();
+    for (name, program) in [
+        ("old-rust", rust("transfer")),
+        ("old-typescript", script("transfer")),
+    ] {
+        world.publish_program(name, &program, &[]);
+        world.call(name, &["seed", "10", "1000"]);
+    }
+    world
+        .home
+        .write("variables.env", "API_KEY=s3cret\nNAME=s3cret\n");
+    let file = world.home.path("variables.env").display().to_string();
+    let secrets = ["--secret", "API_KEY", "--secret", "NAME"];
+    let variables = [&["--env-file", &file][..], &secrets].concat();
+    let programs = [rust("latest"), script("latest-lightcone")];
+    let publish = |name, program| world.publish_program(name, program, &variables);
+    let alpha = publish("alpha", &programs[0]);
+    let beta = publish("beta", &programs[1]);
+
+    let both = [("alpha", &beta), ("beta", &alpha)];
+    for (name, other) in both {
+        world.send(name, other, 1, "one");
+        world.send(name, other, 2, "refuse");
+        world.call(name, &["put_note", "1", "5", &argument(other), "hi"]);
+        let notes = |room: u32| world.rows(name, &format!("SELECT * FROM notes_in({room})"));
+        assert_eq!(notes(5), [format!("1|5|0x{other}|\"hi\"")], "{name}");
+        assert!(notes(6).is_empty(), "{name}");
+
+        let (status, who) = ask(
+            &world.url,
+            &format!("GET /v1/database/{name}/route/who HTTP/1.1"),
+            b"",
+        );
+        assert_eq!(status, 200, "{who}");
+        world.call(name, &["called"]);
+        world.until("what is planned", |world| {
+            world.rows(name, "SELECT what, is_internal FROM callers ORDER BY what")
+                == [
+                    "\"handler\"|false",
+                    "\"reducer\"|false",
+                    "\"schedule\"|true",
+                ]
+        });
+        let handler = "SELECT sender, token FROM callers WHERE what = 'handler'";
+        let handler = world.rows(name, handler).concat();
+        assert_eq!(handler.matches(&who).count(), 2, "{who}: {handler}");
+
+        let kept = world.rows(name, "SELECT value FROM st_env");
+        let is_sealed = |value: &String| value.starts_with("\"lightcone-sealed-1:");
+        assert!(kept.len() == 2 && kept.iter().all(is_sealed), "{kept:?}");
+    }
+    for call in [
+        &["call", "alpha", "variables"][..],
+        &["call", "beta", "fetch", "API_KEY"],
+    ] {
+        let read = world.on(call).ok().stdout;
+        assert!(read.contains("s3cret"), "{read}");
+    }
+    for (name, other) in both {
+        world.until_nothing_waits(name);
+        let heard = ["1|\"\"", "2|\"number2isrefused\""];
+        assert_eq!(world.outcomes(name), heard, "{name}");
+        let arrived = world.rows(name, "SELECT sender, number, text FROM arrivals");
+        assert_eq!(arrived, [format!("0x{other}|1|\"one\"")], "{name}");
+    }
+    for name in ["old-rust", "old-typescript"] {
+        world.call(name, &["transfer", "3", "4", "50"]);
+        let balance = world.rows(name, "SELECT balance FROM accounts WHERE id = 3");
+        assert_eq!(balance, ["950"], "{name}");
+    }
 }
 
 #[test]

@@ -285,17 +285,36 @@ pub const SHARED: &str = "c200bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb
 
 /// The path of a module that `make modules` has built.
 pub fn module(name: &str) -> String {
-    let directory = std::env::var_os("LIGHTCONE_MODULES_WASM_DIR").map_or_else(
+    cached(
+        "LIGHTCONE_MODULES_WASM_DIR",
+        "wasm",
+        &format!("{name}.wasm"),
+    )
+}
+
+/// The arguments of `publish` for the same.
+pub fn rust(name: &str) -> [String; 2] {
+    ["-b".to_owned(), module(name)]
+}
+
+/// The arguments of `publish` for a module that `scripts/js-modules.sh` has bundled.
+pub fn script(name: &str) -> [String; 2] {
+    let path = cached("LIGHTCONE_JS_DIR", "js", &format!("{name}.js"));
+    ["-j".to_owned(), path]
+}
+
+fn cached(variable: &str, directory: &str, file: &str) -> String {
+    let directory = std::env::var_os(variable).map_or_else(
         || {
-            PathBuf::from(std::env::var_os("HOME").expect("HOME is set"))
-                .join(".cache/lightcone/wasm")
+            let home = PathBuf::from(std::env::var_os("HOME").expect("HOME is set"));
+            home.join(".cache/lightcone").join(directory)
         },
         PathBuf::from,
     );
-    let path = directory.join(format!("{name}.wasm"));
+    let path = directory.join(file);
     assert!(
         path.is_file(),
-        "{} is missing; build the modules first: make modules",
+        "{} is missing; build the modules first: make modules, scripts/js-modules.sh",
         path.display()
     );
     path.to_str().expect("UTF-8").to_owned()
