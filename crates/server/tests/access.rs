@@ -29,6 +29,7 @@ const MANAGEMENT: [(&str, &str); 41] = [
     ("GET", "/v1/database/d/logs"),
     ("GET", "/v1/database/d/changes?follow=false"),
     ("POST", "/v1/database/d/backup"),
+    ("PUT", "/v1/database/d/backup"),
     ("POST", "/v1/database/d/restore"),
     ("HEAD", "/v1/database/d/logs"),
     ("GET", "/v1/database/d/collaborators"),

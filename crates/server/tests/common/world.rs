@@ -114,6 +114,11 @@ impl World {
         let is = |suffix: &str| route.ends_with(suffix);
         match (method, route) {
             ("PUT", "/v1/database/{database}") => request.body(OTHER),
+            // Of a backup of nothing.
+            ("PUT", _) if is("/backup") => {
+                let end = format!("0-{}", "0".repeat(32));
+                request.query(&[("end", end)])
+            }
             ("POST", _) if is("/pre_publish") => request.body(OTHER),
             ("PUT", _) if is("/reset") => request.body(OTHER),
             ("PUT" | "PATCH", _) if is("/environment") => request.body("{}"),
