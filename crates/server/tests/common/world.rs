@@ -109,16 +109,16 @@ impl World {
             .replace("/advance", "/advance?us=1")
             .replace("/schema", "/schema?version=9")
             .replace("/changes", "/changes?follow=false");
+        let path = match method {
+            // A backup of nothing.
+            "PUT" => path.replace("/backup", &format!("/backup?end=0-{:032}", 0)),
+            _ => path,
+        };
         let method = if method == "*" { "GET" } else { method };
         let request = self.server.request(method, &path);
         let is = |suffix: &str| route.ends_with(suffix);
         match (method, route) {
             ("PUT", "/v1/database/{database}") => request.body(OTHER),
-            // Of a backup of nothing.
-            ("PUT", _) if is("/backup") => {
-                let end = format!("0-{}", "0".repeat(32));
-                request.query(&[("end", end)])
-            }
             ("POST", _) if is("/pre_publish") => request.body(OTHER),
             ("PUT", _) if is("/reset") => request.body(OTHER),
             ("PUT" | "PATCH", _) if is("/environment") => request.body("{}"),
