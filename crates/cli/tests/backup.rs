@@ -79,11 +79,16 @@ impl World {
     }
 
     fn on_with(&self, args: &[&str], variables: &[(&str, &str)]) -> Outcome {
-        let needs_server = !matches!(args, ["backup", "list" | "verify", ..]);
+        let variables = [&[("NO_COLOR", "1")], variables].concat();
+        self.home.run_with(&self.args(args), "", &variables)
+    }
+
+    /// With the server, for commands that need one.
+    fn args<'a>(&'a self, args: &[&'a str]) -> Vec<&'a str> {
+        let needs_server = !matches!(args, ["backup", "list" | "verify" | "prune", ..]);
         let server = ["-s", self.server.url.as_str()];
         let server = if needs_server { &server[..] } else { &[] };
-        let variables = [&[("NO_COLOR", "1")], variables].concat();
-        self.home.run_with(&[args, server].concat(), "", &variables)
+        [args, server].concat()
     }
 
     fn place(&self) -> String {
@@ -354,9 +359,7 @@ fn backups_under_load_are_restored_as_of_any_moment() {
 
 /// Runs a command and kills it after a while; returns whether it had ended by then.
 fn killed_after(world: &World, args: &[&str], wait: Duration) -> bool {
-    let mut command = world
-        .home
-        .command(&[args, &["-s", &world.server.url]].concat());
+    let mut command = world.home.command(&world.args(args));
     command.stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = command.spawn().expect("it runs");
     std::thread::sleep(wait);
@@ -529,6 +532,95 @@ fn damage_of_each_file_is_named() {
     assert_eq!(world.sums("whole"), (ACCOUNTS, TOTAL));
 }
 
+/// The places with copies of all files of a place.
+fn copy_place(from: &Path, to: &Path) {
+    for file in files(from) {
+        let copy = to.join(file.strip_prefix(from).expect("it is in it"));
+        std::fs::create_dir_all(copy.parent().expect("a directory")).expect("made");
+        std::fs::copy(&file, copy).expect("copied");
+    }
+}
+
+#[test]
+fn old_backups_go_and_the_others_stay_whole() {
+    let world = World::start(CONFIG);
+    for _ in 0..6 {
+        // More than makes a snapshot.
+        world.on(&["call", "bank", "seed", "8000", "1"]).ok();
+        world.create().ok();
+    }
+    let accounts = ACCOUNTS.to_string();
+    world.on(&["call", "bank", "seed", &accounts, "100"]).ok();
+    world.create().ok();
+    let place = world.home.path("backups");
+    let before = files(&place);
+    let prune = |place: &str, more: &[&str]| {
+        let args = ["backup", "prune", "--place", place, "--files-older-than"];
+        world.on(&[&args, more].concat())
+    };
+    // Nothing goes without being asked for, nor from a place without backups.
+    let place = place.to_str().expect("UTF-8");
+    assert!(prune(place, &["0s"]).status != 0);
+    let refused = prune("nowhere", &["0s", "--keep-last", "1"]);
+    assert!(
+        refused.status == 1 && refused.stderr.contains("[LC0889]"),
+        "{refused:#?}"
+    );
+    let tried = prune(place, &["0s", "--keep-last", "2", "--dry-run"]).ok();
+    assert!(
+        tried.stdout.contains("Would remove 5 backups"),
+        "{tried:#?}"
+    );
+    let young = prune(place, &["1d", "--keep-last", "7"]).ok();
+    assert!(young.stdout.contains("Removed 0 backups"), "{young:#?}");
+    assert_eq!(files(&world.home.path("backups")), before);
+
+    // Killed at some moment, and then done. Which moments are met, the machine decides; `prune.rs` has a test with each.
+    let copy = |name: &str| {
+        let copied = world.home.path(name);
+        copy_place(&world.home.path("backups"), &copied);
+        copied.to_str().expect("UTF-8").to_owned()
+    };
+    let whole = |place: &str, backups: usize| {
+        let verified = world.on(&["backup", "verify", "--place", place]).ok();
+        let list = ["backup", "list", "--format", "json", "--place", place];
+        let list: Value = serde_json::from_str(&world.on(&list).ok().stdout).expect("JSON");
+        let count = list["backups"].as_array().expect("a list").len();
+        assert!(count >= backups, "{list}");
+        (count, verified.stdout)
+    };
+    let undisturbed = Instant::now();
+    prune(&copy("undisturbed"), &["0s", "--keep-last", "2"]).ok();
+    let undisturbed = undisturbed.elapsed();
+    for eighths in 3..=8 {
+        let place = copy(&format!("killed{eighths}"));
+        let args = ["backup", "prune", "--place", &place, "--keep-last", "2"];
+        let args = [&args[..], &["--files-older-than", "0s"]].concat();
+        killed_after(&world, &args, undisturbed * eighths / 8);
+        whole(&place, 2);
+        prune(&place, &["0s", "--keep-last", "2"]).ok();
+        let (count, verified) = whole(&place, 2);
+        assert_eq!(count, 2);
+        assert!(!verified.contains("belong to no backup"), "{verified}");
+    }
+
+    let removed = prune(place, &["0s", "--keep-last", "3"]).ok();
+    assert!(removed.stdout.contains("Removed 4 backups"), "{removed:#?}");
+    assert!(files(&world.home.path("backups")).len() < before.len());
+    let (count, verified) = whole(place, 3);
+    assert_eq!(count, 3);
+    assert!(!verified.contains("belong to no backup"), "{verified}");
+    let backups = world.backups();
+    let offset = backups[0]["offset"].as_u64().expect("an offset");
+    world.restore("oldest", &["--to", &offset.to_string()]).ok();
+    assert_eq!(world.sums("oldest"), (8_000, 8_000));
+    world.restore("newest", &[]).ok();
+    assert_eq!(world.sums("newest"), (ACCOUNTS, TOTAL));
+    let more = world.create().ok();
+    assert!(!more.stderr.contains("begins anew"), "{more:#?}");
+    world.verify().ok();
+}
+
 #[test]
 fn the_newest_backup_is_the_last_one_whatever_the_clock_says() {
     let world = World::start(CONFIG);
@@ -585,6 +677,10 @@ fn storage_with_the_protocol_of_s3() {
     assert!(verified.contains("7 backups in"), "{verified}");
     let listed = on(&["list"]).ok().stdout;
     assert_eq!(listed.lines().count(), 9, "{listed}");
+    on(&["prune", "--keep-last", "2", "--files-older-than", "0s"]).ok();
+    let verified = on(&["verify"]).ok().stdout;
+    assert!(verified.contains("2 backups in"), "{verified}");
+    assert!(!verified.contains("belong to no backup"), "{verified}");
     on(&["restore", "copy"]).ok();
     assert_eq!(world.sums("copy"), (ACCOUNTS, TOTAL));
     let gone = format!("s3://{bucket}-gone/x");

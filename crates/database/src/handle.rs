@@ -385,6 +385,7 @@ impl DatabaseHandle {
             messages: metrics.messages.read(),
             module_log: shared.log.metrics(),
             snapshots: metrics.snapshots.read(),
+            retained: self.retained(),
             replayed: metrics.replayed,
             wasm_memory_bytes: (shared.config.accounts.memory.used() + procedures.memory.used())
                 as u64,

@@ -38,6 +38,7 @@ mod fanout;
 mod frozen;
 mod guest;
 mod handle;
+mod history;
 mod http;
 mod inbox;
 mod inbox_capacity;
@@ -65,6 +66,7 @@ mod replies;
 mod request;
 mod resolve;
 mod restore;
+mod retention;
 mod rights;
 mod row_limit;
 mod rules;
@@ -107,7 +109,8 @@ pub use loads::{LoadError, Loads};
 pub use messages::{Carried, Carrier, Message, MessageAnswer, MessageResult, ResultStatus};
 pub use metrics::{
     DatabaseMetrics, FunctionKind, FunctionMetrics, Histogram, HistogramSnapshot, MessageMetrics,
-    ModuleMetrics, OutboundMetrics, QueryKind, Replayed, SnapshotMetrics, TableMetrics, BOUNDS_NS,
+    ModuleMetrics, OutboundMetrics, QueryKind, Replayed, Retained, SnapshotMetrics, TableMetrics,
+    BOUNDS_NS,
 };
 pub use migration::StepReport;
 pub use migration_progress::{

@@ -12,6 +12,7 @@ use tokio::sync::{oneshot, Semaphore};
 use crate::budget::ClientBudget;
 use crate::calls::CallError;
 use crate::environment::Environment;
+use crate::history::History;
 use crate::inbox::{Inbox, Input};
 use crate::inbox_capacity::{Closed, InboxPermit};
 use crate::metrics::Metrics;
@@ -64,6 +65,7 @@ pub(crate) struct Shared {
     pub status: Status,
     pub metrics: Arc<Metrics>,
     pub snapshots: SnapshotGate,
+    pub history: History,
     /// Calls beside the writer.
     pub procedures: Procedures,
     /// Calls that modules have asked to run right away.
@@ -111,6 +113,7 @@ impl Shared {
             status: Status::new(),
             metrics: Arc::new(metrics),
             snapshots: SnapshotGate::default(),
+            history: History::open(&options),
             reads: Arc::new(Semaphore::new(options.limits.reads_per_database_max.max(1))),
             first_tries: Arc::new(Semaphore::new(FIRST_TRIES_MAX)),
             changes: Arc::new(Semaphore::new(options.limits.change_streams_max)),

@@ -12,6 +12,7 @@ use crate::courier::Ready;
 use crate::error::NotDurable;
 use crate::inbox::Input;
 use crate::outbox::Waiting;
+use crate::retention;
 use crate::shared::Shared;
 use crate::status::SnapshotTurn;
 
@@ -114,7 +115,7 @@ fn write(
 ) -> Result<Written, SnapshotError> {
     let (options, database) = (&shared.options, shared.options.identity);
     let kept = options.limits.snapshots_kept;
-    let started = shared.environment().instant();
+    let (started, begun) = (shared.environment().instant(), shared.environment().now());
     let store = options.snapshots()?.keeping(kept);
     let mut found_room = true;
     let written = snapshot.write_while(&store, next_offset, || {
@@ -132,7 +133,7 @@ fn write(
     if stats.mended_objects > 0 {
         tracing::error!(%database, objects = stats.mended_objects, "what an older snapshot has on the disk is damaged; the new one has written it again. Check the disk [LC0527]");
     }
-    let log_needed_from = store.prune(kept)?.log_needed_from;
+    let log_needed_from = retention::prune(shared, &store, next_offset, begun)?;
     Ok(Written::Whole { log_needed_from })
 }
 

@@ -13,12 +13,12 @@ use common::tables::{create_tables, sql, table_options};
 use common::{caller, open, OWNER, STRANGER};
 use lightcone_backup::{Decoder, Frame, Head, Item, ObjectHash, Place, SnapshotHead};
 use lightcone_database::{
-    BackupAfter, CallArgs, DatabaseHandle, DatabaseOptions, Restore, RestoreError,
+    BackupAfter, CallArgs, DatabaseHandle, DatabaseOptions, Restore, RestoreError, Retained,
 };
 use lightcone_engine::{Datastore, TableHash, ST_MODULE_ID};
 use lightcone_log::{LocalLog, LogOffset, LogOptions};
 use lightcone_snapshot::SnapshotStore;
-use lightcone_types::{Identity, TableId};
+use lightcone_types::{Identity, TableId, Timestamp};
 use serde_json::{json, Value};
 
 const RESTORED: Identity = Identity::from_le_bytes([2; 32]);
@@ -399,4 +399,122 @@ async fn large_transactions_come_in_parts() {
         hashes(&restored, RESTORED, LogOffset::MAX),
         hashes(&path, options(&path).identity, end)
     );
+}
+
+/// With small segments, and no snapshot but those at stops.
+fn options_of_kept(directory: &Path) -> DatabaseOptions {
+    let mut options = options(directory);
+    options.limits.log_segment_bytes = 16 << 10;
+    options.limits.log_preallocate = false;
+    options
+}
+
+/// Opens the database at a second, changes a few segments, and stops it, so that a snapshot is written. What is retained then, and where
+/// the log ends.
+async fn live(options: &DatabaseOptions, second: u32) -> (Retained, u64) {
+    let clock = options
+        .commons
+        .test_clock(Timestamp(i64::from(second) * 1_000_000));
+    let options = DatabaseOptions {
+        test_clock: Some(clock),
+        ..options.clone()
+    };
+    let database = open(options).await;
+    for number in 0..8 {
+        insert(&database, second * 100 + number, 6_000).await;
+    }
+    stop(database.clone()).await;
+    (database.retained(), database.stats().durable_offset)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn history_is_kept_for_its_time() {
+    let root = tempfile::tempdir().expect("a directory");
+    let path = root.path().join("db");
+    let mut options = options_of_kept(&path);
+    options.limits.history_kept_for = Duration::from_secs(25);
+    stop(create_with(options.clone()).await).await;
+    let (mut ends, mut states, mut last) = (Vec::new(), Vec::new(), Retained::default());
+    for second in [10, 20, 30, 40, 50] {
+        let (retained, end) = live(&options, second).await;
+        (last, ends) = (retained, [ends, vec![end]].concat());
+        states.push(hashes(&path, options.identity, LogOffset::MAX));
+        if second == 20 {
+            assert_eq!((retained.from, retained.since), (LogOffset::FIRST, None));
+        }
+    }
+    // At second 25 it was as it was after second 20.
+    assert_eq!(last.from.get(), ends[1], "{ends:?}");
+    assert_eq!(last.since, Some(Timestamp(20_000_000)));
+    for (end, state) in ends.iter().zip(&states).skip(1) {
+        let end = LogOffset::new(*end);
+        assert_eq!(hashes(&path, options.identity, end), *state);
+    }
+    // The same after it was opened anew, and as always where nothing is said.
+    let database = open(options.clone()).await;
+    assert_eq!(database.retained(), last);
+    stop(database).await;
+    options.limits.history_kept_for = Duration::ZERO;
+    let (retained, _) = live(&options, 60).await;
+    assert_eq!(retained.from.get(), ends[4]);
+    // Nor is more kept than has room.
+    options.limits.history_kept_for = Duration::from_secs(1_000);
+    options.limits.history_bytes_max = 1;
+    let (_, end) = live(&options, 70).await;
+    let (retained, _) = live(&options, 80).await;
+    assert_eq!((retained.from.get(), retained.lost), (end, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_log_waits_for_a_backup() {
+    let root = tempfile::tempdir().expect("a directory");
+    let path = root.path().join("db");
+    let mut options = options_of_kept(&path);
+    options.limits.history_kept_until_backed_up = true;
+    stop(create_with(options.clone()).await).await;
+    for second in 1..5 {
+        let (retained, _) = live(&options, second).await;
+        assert_eq!(retained.from, LogOffset::FIRST);
+    }
+    let snapshots = SnapshotStore::open(&path.join("snapshots")).expect("snapshots");
+    assert_eq!(snapshots.offsets().expect("a list").len(), 2);
+    let database = open(options.clone()).await;
+    let mut kept = Kept::default();
+    kept.go_on(&database, true).await;
+    let elsewhere = Place {
+        hash: Place::default().hash,
+        ..kept.end
+    };
+    let refused = database.note_backed_up(elsewhere).await;
+    let refused = refused.expect_err("it is another history").to_string();
+    assert!(refused.contains("[LC0512]"), "{refused}");
+    assert_eq!(database.retained().backed_up, None);
+    database.note_backed_up(kept.end).await.expect("noted");
+    stop(database).await;
+    // What it has goes, and nothing behind it.
+    let mut retained = Retained::default();
+    for second in 5..8 {
+        retained = live(&options, second).await.0;
+    }
+    assert_eq!(retained.backed_up, Some(kept.end.offset));
+    assert!(retained.from > LogOffset::FIRST && retained.lost == 0);
+    let database = open(options.clone()).await;
+    assert!(!kept.go_on(&database, false).await.1, "there is a gap");
+    database.note_backed_up(kept.end).await.expect("noted");
+    stop(database).await;
+    // Unless it is too much.
+    options.limits.history_bytes_max = 1;
+    let mut lost = 0;
+    for second in 8..11 {
+        lost += live(&options, second).await.0.lost;
+    }
+    assert!(lost > 0);
+    let database = open(options.clone()).await;
+    assert!(kept.go_on(&database, false).await.1, "there is a gap");
+    stop(database).await;
+    // A damaged note is none: then more is kept.
+    std::fs::write(path.join("history"), b"backed-up").expect("written");
+    let database = open(options).await;
+    assert_eq!(database.retained().backed_up, None);
+    stop(database).await;
 }

@@ -50,6 +50,12 @@ numbers! {
     };
 }
 
+impl Value for bool {
+    fn toml(&self) -> String {
+        self.to_string()
+    }
+}
+
 /// The server chooses it if the file does not; it may be zero.
 impl Value for Option<u64> {
     fn toml(&self) -> String {

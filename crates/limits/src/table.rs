@@ -285,6 +285,22 @@ section! {
                 bounds "snapshots";
                 reached "older ones go, and, when so many are there, the log before the oldest one that is kept";
 
+            /// The state at every moment of so long a time is kept: snapshots, and the log behind them.
+            history_kept_for: Duration = Duration::ZERO;
+                bounds "time before the newest snapshot; at least so much of the history of a database stays readable";
+                reached "snapshots that are older go with the log before them, but for the newest of these";
+
+            /// Whether the log is kept until a backup has it.
+            history_kept_until_backed_up: bool = false;
+                bounds "log behind the end of the last complete backup (`spacetime backup create`)";
+                reached "once a backup has it, it goes with the next snapshot";
+
+            /// Most bytes of both, beside what recovery needs.
+            history_bytes_max: u64 = 8 << 30;
+                bounds "snapshots and log of a database that are kept for one of these two reasons alone; none may be where the disk has no \
+                    room for the log of two more snapshots (`ROOM_SNAPSHOTS`, `crates/database/src/retention.rs`)";
+                reached "the oldest history goes, that which a backup has first: LC0560 in the server's log";
+
             /// Most bytes of one database's module logs; the oldest files go.
             module_log_bytes_max: u64 = 64 << 20;
                 bounds "all files of one module's log; a file has an eighth of it";

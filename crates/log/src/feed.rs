@@ -1,12 +1,13 @@
 //! What readers see of a log while it is written: its segments, the end of what is durable, and who waits for more.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::io::ErrorKind;
 use std::mem;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
-use lightcone_storage::{Directory, FilePosition, LogOffset};
+use lightcone_storage::{Directory, FilePosition, LogOffset, OpenMode};
 
 use crate::error::LogError;
 use crate::segment::{Segment, SegmentPlace, SegmentReader};
@@ -95,6 +96,25 @@ impl LogFeed {
 
     pub fn oldest_offset(&self) -> LogOffset {
         self.state().oldest_offset()
+    }
+
+    /// Where each segment begins, and the bytes of its file, oldest first. None in a log that keeps nothing.
+    ///
+    /// # Errors
+    /// The disk.
+    pub fn segment_bytes(&self) -> Result<Vec<(LogOffset, u64)>, LogError> {
+        let segments: Vec<Arc<Segment>> = self.state().segments.iter().cloned().collect();
+        let sized = segments.iter().map(|segment| {
+            let opened = self.directory().open(&segment.path, OpenMode::Read);
+            let bytes = match opened.and_then(|file| file.end()) {
+                Ok(end) => end.get(),
+                // It was trimmed meanwhile.
+                Err(error) if error.source.kind() == ErrorKind::NotFound => 0,
+                Err(error) => return Err(error.into()),
+            };
+            Ok((segment.header.start.next_offset, bytes))
+        });
+        sized.collect()
     }
 
     pub(crate) fn keep(&self, kept: Option<Vec<u8>>) {

@@ -164,6 +164,19 @@ fn a_reader_holds_what_it_needs_up_to_a_bound() {
     assert_eq!(segments(&storage).len(), 1);
 }
 
+#[test]
+fn segments_are_told_with_their_bytes() {
+    let storage = SimStorage::new(1);
+    let mut log = open(&storage, options(), EPOCH).0;
+    fill(&mut log, 10, 60);
+    let told = log.feed().segment_bytes().unwrap();
+    let starts: Vec<_> = told.iter().map(|(start, _)| *start).collect();
+    assert_eq!(starts, [at(0), at(4), at(8)]);
+    assert!(told.iter().all(|(_, bytes)| *bytes > 4 * 60));
+    log.trim(at(8)).unwrap();
+    assert_eq!(log.feed().segment_bytes().unwrap(), told[2..]);
+}
+
 /// Its segment may be gone, if it has the file and the next segment is there.
 #[test]
 fn a_reader_goes_on_behind_a_trimmed_segment() {

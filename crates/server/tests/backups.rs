@@ -137,6 +137,22 @@ async fn places_are_compared() {
     let request = server.request("POST", "/v1/database/a/backup");
     let odd = request.bearer_auth(&user.token).body("no hash");
     assert_eq!(answer(odd).await.0, 400);
+    // What the server is told of a backup that is complete.
+    let path = |end: &str| format!("/v1/database/a/backup?end={end}");
+    for (end, status) in [(&other, 410), (&"nowhere".to_owned(), 400)] {
+        assert_eq!(by(&server, &user, "PUT", &path(end)).await.0, status);
+    }
+    let unsaid = by(&server, &user, "PUT", "/v1/database/a/backup").await;
+    assert_eq!(unsaid.0, 400);
+    let stranger = server.user().await;
+    let end = end.to_string();
+    let refused = by(&server, &stranger, "PUT", &path(&end)).await.0;
+    assert!(matches!(refused, 401 | 403), "{refused}");
+    assert_eq!(by(&server, &user, "PUT", &path(&end)).await.0, 200);
+    let numbers = by(&server, &user, "GET", "/v1/database/a/metrics").await.1;
+    let offset = end.split('-').next().expect("an offset");
+    let told = format!("\"backed_up_offset\":{offset}");
+    assert!(numbers.contains(&told), "{numbers}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

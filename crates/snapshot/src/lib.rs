@@ -20,5 +20,5 @@ mod writer;
 pub use error::{Problem, SnapshotError};
 pub use format::{ObjectHash, OBJECT_BYTES_MAX};
 pub use reader::Snapshot;
-pub use store::{PruneReport, SnapshotStore, READ_BACK_BYTES_MAX};
+pub use store::{PruneReport, SnapshotNeeds, SnapshotStore, READ_BACK_BYTES_MAX};
 pub use writer::{SnapshotStats, SnapshotWriter};

@@ -31,6 +31,14 @@ pub struct SnapshotStore {
     problems: Vec<Problem>,
 }
 
+/// What an intact snapshot needs of the disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SnapshotNeeds {
+    pub offset: LogOffset,
+    /// Numbers and bytes of its packs, which other snapshots may need too.
+    pub packs: Vec<(u64, u64)>,
+}
+
 /// What [`SnapshotStore::prune`] removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PruneReport {
@@ -132,6 +140,29 @@ impl SnapshotStore {
 
     fn load(&self, offset: LogOffset) -> Result<Manifest, SnapshotError> {
         load_manifest(&self.shared.directory, offset)
+    }
+
+    /// The same of a snapshot that has its packs.
+    fn load_intact(&self, offset: LogOffset) -> Result<Manifest, SnapshotError> {
+        let opened = Snapshot::open(&self.shared.directory, offset);
+        opened.and_then(|_| self.load(offset))
+    }
+
+    /// All intact snapshots, oldest first.
+    pub fn needs(&self) -> Result<Vec<SnapshotNeeds>, SnapshotError> {
+        let mut needs = Vec::new();
+        for offset in self.offsets()? {
+            match self.load_intact(offset) {
+                Ok(manifest) => {
+                    let packs = manifest.packs.iter();
+                    let packs = packs.map(|pack| (pack.number, pack.end.get())).collect();
+                    needs.push(SnapshotNeeds { offset, packs });
+                }
+                Err(error) if error.is_unreadable() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(needs)
     }
 
     /// The objects of a snapshot that the one at `next` may take over, except those in certain packs.
@@ -244,6 +275,11 @@ impl SnapshotStore {
 
     /// Removes all but the newest `keep` intact snapshots (at least one stays), and the packs that none of these needs.
     pub fn prune(&self, keep: usize) -> Result<PruneReport, SnapshotError> {
+        self.prune_before(LogOffset::MAX, keep)
+    }
+
+    /// The same, and those at `from` and behind it stay too.
+    pub fn prune_before(&self, from: LogOffset, keep: usize) -> Result<PruneReport, SnapshotError> {
         let _busy = Busy::take(&self.shared)?;
         let directory = &self.shared.directory;
         let mut report = PruneReport::default();
@@ -251,10 +287,9 @@ impl SnapshotStore {
         let mut are_needs_known = true;
         let mut kept = 0;
         for offset in self.offsets()?.into_iter().rev() {
-            if kept < keep.max(1) {
+            if kept < keep.max(1) || offset >= from {
                 // A snapshot without its packs must not count as kept.
-                let opened = Snapshot::open(directory, offset);
-                match opened.and_then(|_| self.load(offset)) {
+                match self.load_intact(offset) {
                     Ok(manifest) => {
                         needed.extend(manifest.packs.iter().map(|pack| pack.number));
                         kept += 1;

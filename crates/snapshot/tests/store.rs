@@ -174,6 +174,29 @@ fn prune_keeps_what_is_needed() {
 }
 
 #[test]
+fn prune_leaves_what_is_behind_an_offset() {
+    let storage = SimStorage::new(0);
+    let store = open(&storage);
+    for offset in 1..6 {
+        take(&store, offset, &[offset, 100, 101]).unwrap();
+    }
+    let from = LogOffset::new(3);
+    let report = store.prune_before(from, 1).unwrap();
+    assert_eq!(report.snapshots, 2);
+    assert_eq!(report.log_needed_from, Some(LogOffset::new(5)));
+    let needs = store.needs().unwrap();
+    let offsets: Vec<u64> = needs.iter().map(|one| one.offset.get()).collect();
+    assert_eq!(offsets, [3, 4, 5]);
+    let packs = needs.iter().flat_map(|one| &one.packs);
+    let packs: std::collections::HashSet<_> = packs.collect();
+    assert_eq!(packs.len(), files(&storage, "pack").len());
+    // At least so many, wherever they are.
+    let report = store.prune_before(LogOffset::new(5), 2).unwrap();
+    assert_eq!(report.snapshots, 1);
+    assert_eq!(report.log_needed_from, Some(LogOffset::new(4)));
+}
+
+#[test]
 fn mostly_dead_packs_are_left_behind() {
     let storage = SimStorage::new(0);
     let mut store = open(&storage).keeping(1);

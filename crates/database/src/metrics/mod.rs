@@ -26,7 +26,7 @@ pub use self::module::{ModuleMetrics, TableMetrics};
 pub(crate) use self::outbound::OutboundCounters;
 pub use self::outbound::OutboundMetrics;
 pub(crate) use self::snapshots::SnapshotCounters;
-pub use self::snapshots::{Replayed, SnapshotMetrics};
+pub use self::snapshots::{Replayed, Retained, SnapshotMetrics};
 
 /// What clients ask a database for, beside calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,6 +112,7 @@ pub struct DatabaseMetrics {
     pub messages: MessageMetrics,
     pub module_log: ModuleLogMetrics,
     pub snapshots: SnapshotMetrics,
+    pub retained: Retained,
     pub replayed: Replayed,
     /// Linear memory of all instances of the module. Of JavaScript nothing.
     pub wasm_memory_bytes: u64,
@@ -140,6 +141,7 @@ impl DatabaseMetrics {
         self.messages.add(&other.messages);
         self.module_log.add(&other.module_log);
         self.snapshots.add(&other.snapshots);
+        self.retained.add(&other.retained);
         self.replayed.add(&other.replayed);
         self.wasm_memory_bytes += other.wasm_memory_bytes;
         self.procedure_memory_bytes += other.procedure_memory_bytes;
@@ -157,6 +159,7 @@ impl DatabaseMetrics {
         self.outbound.leave();
         (self.messages.waiting, self.messages.under_way) = (0, 0);
         self.module_log.file_bytes = 0;
+        self.retained.leave();
         self.replayed = Replayed::default();
         (self.wasm_memory_bytes, self.procedure_memory_bytes) = (0, 0);
         (self.inbox_messages, self.reads_under_way) = (0, 0);

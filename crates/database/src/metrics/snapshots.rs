@@ -3,6 +3,9 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
+use lightcone_log::LogOffset;
+use lightcone_types::Timestamp;
+
 use super::histogram::{Histogram, HistogramSnapshot};
 
 /// Counted by the thread that writes snapshots.
@@ -66,5 +69,35 @@ impl Replayed {
         self.time += other.time;
         self.transactions += other.transactions;
         self.bytes += other.bytes;
+    }
+}
+
+/// From where on the history of a database can be read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Retained {
+    /// The state before this transaction, and before each later one, can be read: there is a snapshot of it, or it is the first
+    /// one, and the log from there on.
+    pub from: LogOffset,
+    /// The state at this moment, and at each later one, can be read. None: that is not known, or all of the history is there.
+    pub since: Option<Timestamp>,
+    /// The last backup that was completed has all before this transaction.
+    pub backed_up: Option<LogOffset>,
+    /// Transactions that the log had to lose before a backup had them, since the database was opened.
+    pub lost: u64,
+}
+
+impl Retained {
+    /// Adds what another database has lost. What several retain means nothing.
+    pub(crate) fn add(&mut self, other: &Retained) {
+        self.lost += other.lost;
+        self.leave();
+    }
+
+    /// Leaves what stays true when the database is closed.
+    pub(crate) fn leave(&mut self) {
+        *self = Retained {
+            lost: self.lost,
+            ..Retained::default()
+        };
     }
 }

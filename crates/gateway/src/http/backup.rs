@@ -25,7 +25,7 @@ use super::names::registrable;
 use super::path::{DatabasePath, Permitted};
 use super::publish::{creation_guard, put_in_place, register, NewDatabase};
 use super::publish_request::success;
-use super::query::Query;
+use super::query::{wrong, Query};
 use crate::budget::Charge;
 use crate::client_address::Client;
 use crate::gateway::Gateway;
@@ -67,6 +67,15 @@ pub(super) async fn backup(asked: Permitted, query: Query, body: SentBody) -> Re
     let mut response = reply::with_type(BINARY, Body::from_stream(parts));
     delivery::hold(&mut response, Some(holder));
     Ok(uncached(response))
+}
+
+/// PUT `/v1/database/:n/backup`: the client has a complete backup of all before the place `end`.
+pub(super) async fn complete(Permitted { state, record, .. }: Permitted, query: Query) -> Reply {
+    let end = query.parsed("end", |text| text.parse::<Place>())?;
+    let end = end.ok_or_else(|| wrong("missing field `end`".into()))?;
+    let running = state.node.databases.get(&record).await?;
+    running.handle.note_backed_up(end).await?;
+    Ok(reply::empty(StatusCode::OK))
 }
 
 struct Sending<MaySee> {

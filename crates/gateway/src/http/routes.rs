@@ -67,6 +67,7 @@ pub const ROUTES: &[Route] = routes! {
     Management GET    "/v1/database/{database}/logs"                     Minted   ViewLogs            Nothing => logs::logs;
     Management GET    "/v1/database/{database}/changes"                  Minted   FollowChanges       Nothing => changes::changes;
     Management POST   "/v1/database/{database}/backup"                   Minted   BackUp              Hashes  => backup::backup;
+    Management PUT    "/v1/database/{database}/backup"                   Minted   BackUp              Nothing => backup::complete;
     Management POST   "/v1/database/{database}/restore"                  Minted   None                Backup  => backup::restore;
     Management GET    "/v1/database/{database}/metrics"                  Minted   ViewMetrics         Nothing => database::metrics;
     Management GET    "/v1/database/{database}/queries"                  Minted   ViewMetrics         Nothing => database::queries;

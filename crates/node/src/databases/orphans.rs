@@ -16,7 +16,9 @@ use crate::data_dir::DataDir;
 /// What earlier versions had in a directory: that nothing is planned, which the control database says now.
 const OLD_MARK_FILE: &str = "no-schedules";
 /// What a replica's directory may hold. A directory with anything else is not touched.
-const ENTRIES: [&str; 5] = [
+const ENTRIES: [&str; 7] = [
+    "history",
+    "history.tmp",
     "log",
     "snapshots",
     "module_logs",

@@ -82,6 +82,14 @@ pub(super) fn put(text: &mut Text, databases: &[Shown]) {
             "Bytes that were written for snapshots; what older ones have on the disk is not written again.";
         Counter "lightcone_snapshots_failed_total" db |of| of.metrics.snapshots.failed,
             "Snapshots that could not be written.";
+        Gauge "lightcone_history_from_transaction" db |of| of.metrics.retained.from.get(),
+            "The state before this transaction, and before each later one, can be read.";
+        Gauge "lightcone_history_since_seconds" db |of| of.metrics.retained.since.map(|since| Seconds(since.micros().max(0) as u64 * 1000)),
+            "The state at this time, and at each later one, can be read. None: not known, or all of the history is there.";
+        Gauge "lightcone_backed_up_transactions" db |of| of.metrics.retained.backed_up.map(|offset| offset.get()),
+            "The last complete backup has all before this transaction.";
+        Counter "lightcone_history_lost_transactions_total" db |of| of.metrics.retained.lost,
+            "Transactions that the log lost before a backup had them, for limits.history-bytes-max.";
         Gauge "lightcone_replay_transactions" db |of| of.metrics.replayed.transactions,
             "Transactions of the log that were replayed when the database was opened.";
         Gauge "lightcone_replay_bytes" db |of| of.metrics.replayed.bytes,

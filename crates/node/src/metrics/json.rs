@@ -38,6 +38,12 @@ pub(super) fn of_database(shown: &Shown, names: Vec<String>) -> Value {
         "log_bytes": stats.log_bytes,
         "log_syncs": stats.log_syncs,
         "log_queue_bytes": stats.log_queue_bytes,
+        "history": {
+            "from_offset": metrics.retained.from.get(),
+            "since_us": metrics.retained.since.map(|since| since.micros()),
+            "backed_up_offset": metrics.retained.backed_up.map(|offset| offset.get()),
+            "lost_transactions": metrics.retained.lost,
+        },
         "live_queries": stats.live_queries,
         "slow_clients_cut": stats.slow_clients_cut,
         "is_read_only": shown.read_only > 0,

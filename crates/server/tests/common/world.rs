@@ -101,6 +101,11 @@ impl World {
     pub fn request(&self, method: &str, route: &str, name: &str, number: usize) -> RequestBuilder {
         let stranger = lightcone_types::Identity::from_claims("localhost", "stranger").to_hex();
         let path = path_of(route, name, &stranger);
+        let path = match method {
+            // A backup of nothing.
+            "PUT" => path.replace("/backup", &format!("/backup?end=0-{:032}", 0)),
+            _ => path,
+        };
         let method = if method == "*" { "GET" } else { method };
         let request = self.server.request(method, &path);
         let is = |suffix: &str| route.ends_with(suffix);

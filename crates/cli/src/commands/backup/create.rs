@@ -79,6 +79,15 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
             Err(error) => return Err(error.error),
         }
     };
+    // So that it need not keep what is in it.
+    let path = format!("/v1/database/{identity}/backup?end={}", made.end);
+    let told = match client.send(client.put(&path)).await {
+        Ok(response) => success_text(response).await.map(drop),
+        Err(error) => Err(error),
+    };
+    if let Err(error) = told {
+        remark!("warning: the backup is complete, and the server does not know it: {error}");
+    }
     let offset = made.end.offset;
     if let (Some(why), true) = (&made.begins_because, last.is_some()) {
         remark!(
@@ -119,7 +128,7 @@ async fn known_objects(store: &Store, last: Option<&Manifest>) -> Result<(Known,
         .list("objects")
         .await?
         .into_iter()
-        .map(|(name, _)| name)
+        .map(|file| file.name)
         .collect();
     let mut is_whole = true;
     for pack in packs {

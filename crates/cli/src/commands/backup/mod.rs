@@ -4,6 +4,7 @@
 mod create;
 mod list;
 mod place;
+mod prune;
 mod restore;
 mod verify;
 
@@ -26,6 +27,8 @@ enum Command {
     List(list::Args),
     /// Read all backups in a place, and check every byte
     Verify(verify::Args),
+    /// Remove old backups, and the files that no other one needs
+    Prune(prune::Args),
     /// Make a new database out of a backup, as it was at the end of it or at an earlier moment
     Restore(restore::Args),
 }
@@ -35,6 +38,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
         Command::Create(args) => create::run(context, args).await,
         Command::List(args) => list::run(args).await,
         Command::Verify(args) => verify::run(args).await,
+        Command::Prune(args) => prune::run(args).await,
         Command::Restore(args) => restore::run(context, args).await,
     }
 }

@@ -1,10 +1,12 @@
 //! Where backups lie: a directory, or a prefix in storage that speaks the protocol of S3. All files are small enough to be held in
 //! memory, and each is written at once or not at all.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::time::SystemTime;
 
 use futures_util::TryStreamExt as _;
 use lightcone_backup::{FileEntry, Manifest};
@@ -64,6 +66,15 @@ impl std::fmt::Display for BackupPlace {
             BackupPlace::S3 { url, .. } => f.write_str(url),
         }
     }
+}
+
+/// A file of a place.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Found {
+    pub name: String,
+    pub bytes: u64,
+    /// When it was written, by the clock of the place.
+    pub modified: SystemTime,
 }
 
 /// A place that is in use.
@@ -174,8 +185,36 @@ impl Store {
         told(lightcone_backup::Error::damaged(self.shown(name), found))
     }
 
-    /// Names and lengths of all files below a directory of the place, in the order of their names.
-    pub async fn list(&self, directory: &str) -> Result<Vec<(String, u64)>> {
+    /// Removes files in this order, as far as they are there; durably on return.
+    pub async fn remove(&self, names: &[String]) -> Result<()> {
+        for name in names {
+            let shown = self.shown(name);
+            match self {
+                Store::Directory(path) => match fs::remove_file(path.join(name)) {
+                    Err(error) if error.kind() == ErrorKind::NotFound => {}
+                    removed => removed.map_err(cannot("remove", shown))?,
+                },
+                Store::S3 { store, prefix, .. } => {
+                    match store.delete(&object_path(prefix, name)).await {
+                        Err(object_store::Error::NotFound { .. }) => {}
+                        removed => removed.map_err(refused("remove", shown))?,
+                    }
+                }
+            }
+        }
+        if let Store::Directory(path) = self {
+            let directories = names.iter().filter_map(|name| Path::new(name).parent());
+            for directory in directories.collect::<BTreeSet<_>>() {
+                let directory = path.join(directory);
+                let synced = File::open(&directory).and_then(|directory| directory.sync_all());
+                synced.map_err(cannot("sync", directory.display()))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// All files below a directory of the place, in the order of their names.
+    pub async fn list(&self, directory: &str) -> Result<Vec<Found>> {
         let shown = self.shown(directory);
         let mut found = match self {
             Store::Directory(path) => {
@@ -189,26 +228,33 @@ impl Store {
                     .await
                     .map_err(refused("list", shown))?;
                 let named = objects.into_iter().filter_map(|object| {
-                    Some((object.location.filename()?.to_owned(), object.size))
+                    Some(Found {
+                        name: object.location.filename()?.to_owned(),
+                        bytes: object.size,
+                        modified: object.last_modified.into(),
+                    })
                 });
                 named.collect()
             }
         };
         found.sort();
-        let whole = found
-            .into_iter()
-            .map(|(name, bytes)| (format!("{directory}/{name}"), bytes));
-        Ok(whole.collect())
+        for file in &mut found {
+            file.name = format!("{directory}/{}", file.name);
+        }
+        Ok(found)
     }
 
     /// All manifests, oldest first, and what is wrong with others.
     pub async fn manifests(&self) -> Result<(Vec<Manifest>, Vec<Error>)> {
         let (mut manifests, mut wrong) = (Vec::new(), Vec::new());
-        for (name, _) in self.list("manifests").await? {
+        for Found { name, .. } in self.list("manifests").await? {
             if !name.ends_with(".json") {
                 continue;
             }
-            let bytes = self.get_needed(&name).await?;
+            let Some(bytes) = self.get(&name).await? else {
+                // It was removed meanwhile.
+                continue;
+            };
             match Manifest::decode(&self.shown(&name), &bytes) {
                 Ok(manifest) => manifests.push(manifest),
                 Err(error) => wrong.push(told(error)),
@@ -281,7 +327,7 @@ fn create_directory(path: &Path) -> std::io::Result<()> {
     File::open(if is_here { Path::new(".") } else { above })?.sync_all()
 }
 
-fn list_files(path: &Path) -> std::io::Result<Vec<(String, u64)>> {
+fn list_files(path: &Path) -> std::io::Result<Vec<Found>> {
     let entries = match fs::read_dir(path) {
         Ok(entries) => entries,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
@@ -290,10 +336,17 @@ fn list_files(path: &Path) -> std::io::Result<Vec<(String, u64)>> {
     let mut found = Vec::new();
     for entry in entries {
         let entry = entry?;
-        let metadata = entry.metadata()?;
+        let metadata = match entry.metadata() {
+            // It was removed meanwhile.
+            Err(error) if error.kind() == ErrorKind::NotFound => continue,
+            metadata => metadata?,
+        };
         if metadata.is_file() {
-            let name = entry.file_name().to_string_lossy().into_owned();
-            found.push((name, metadata.len()));
+            found.push(Found {
+                name: entry.file_name().to_string_lossy().into_owned(),
+                bytes: metadata.len(),
+                modified: metadata.modified()?,
+            });
         }
     }
     Ok(found)
@@ -335,7 +388,8 @@ mod tests {
             (mode(&path), mode(&root.path().join("a/b"))),
             (0o600, 0o700)
         );
-        let names = list_files(&root.path().join("a/b")).expect("listed");
-        assert_eq!(names, [("c.json".to_owned(), 3)]);
+        let files = list_files(&root.path().join("a/b")).expect("listed");
+        let files: Vec<_> = files.iter().map(|f| (&*f.name, f.bytes)).collect();
+        assert_eq!(files, [("c.json", 3)]);
     }
 }

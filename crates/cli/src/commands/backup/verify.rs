@@ -164,10 +164,10 @@ impl Verifying<'_> {
     async fn leftovers(&self) -> Result<(usize, u64)> {
         let (mut count, mut bytes) = (0, 0);
         for directory in ["objects", "snapshots", "log"] {
-            for (name, length) in self.store.list(directory).await? {
-                if !self.used.contains(&name) {
+            for file in self.store.list(directory).await? {
+                if !self.used.contains(&file.name) {
                     count += 1;
-                    bytes += length;
+                    bytes += file.bytes;
                 }
             }
         }

@@ -26,6 +26,7 @@ struct Database {
     transactions: u64,
     log_bytes: u64,
     log_queue_bytes: u64,
+    history: Value,
     live_queries: u64,
     is_read_only: bool,
     inbox_messages: u64,
@@ -115,6 +116,8 @@ pub struct DatabaseRates {
     pub inbox_messages: u64,
     pub reads_under_way: u64,
     pub log_queue_bytes: u64,
+    /// From where on it can be read, as the server says it (06 §5.21).
+    pub history: Value,
     pub is_read_only: bool,
     /// Those that took most time first.
     pub functions: Vec<FunctionRates>,
@@ -326,6 +329,7 @@ impl Measure<'_> {
             inbox_messages: now.inbox_messages,
             reads_under_way: now.reads_under_way,
             log_queue_bytes: now.log_queue_bytes,
+            history: now.history.clone(),
             is_read_only: now.is_read_only,
             functions: functions.into_iter().map(|(of, _)| of).collect(),
             tables,
