@@ -56,6 +56,7 @@ mod options;
 mod outbox;
 mod outgoing;
 mod pace;
+mod past;
 mod peer;
 mod probe;
 mod procedures;
