@@ -1,5 +1,6 @@
 //! SQL from outside of a connection: one statement, its rows in the form of a front door (06 §5.14).
 
+mod as_of;
 mod json;
 mod reading;
 mod rows;
@@ -10,6 +11,7 @@ use lightcone_query::{compile_postgresql, compile_statement, ParameterText, Stat
 use lightcone_types::{AlgebraicType, AsOf, Identity, ProductType};
 use tokio::sync::OwnedSemaphorePermit;
 
+use self::as_of::refused;
 use self::rows::RowsOf;
 use crate::budget::{ClientBudget, HeldBytes, Holder};
 use crate::calls::Caller;
@@ -19,7 +21,6 @@ use crate::error::{Refusal, SqlError};
 use crate::evaluate::Source;
 use crate::handle::DatabaseHandle;
 use crate::inbox::{FoundQuery, HttpQuery, HttpWrite, Input, QueryTurn};
-use crate::past::refused;
 use crate::reads::Once;
 use crate::rights::Rights;
 use crate::statements::{SqlStats, Write, Written};

@@ -14,8 +14,8 @@ use common::{caller, open, OWNER, STRANGER};
 use lightcone_accounts::{Account, Kind};
 use lightcone_backup::{Decoder, Frame, Head, Item, ObjectHash, Place, SnapshotHead};
 use lightcone_database::{
-    BackupAfter, CallArgs, Caller, Commons, DatabaseHandle, DatabaseOptions, JsonRows, Machine,
-    MemoryMax, Restore, RestoreError, Rights, SqlError,
+    BackupAfter, CallArgs, Caller, Commons, DatabaseHandle, DatabaseOptions, HostKind, Import,
+    JsonRows, Machine, MemoryMax, Restore, RestoreError, Rights, SqlError,
 };
 use lightcone_engine::{Datastore, TableHash, ST_MODULE_ID};
 use lightcone_log::{LocalLog, LogOffset, LogOptions};
@@ -589,5 +589,66 @@ async fn memory_has_no_past() {
     let why = sql(&database, OWNER, "SELECT id FROM t AS OF 1").await;
     let why = why.expect_err("it is refused");
     assert!(why.contains("[LC0418]"), "{why}");
+    stop(database).await;
+}
+
+/// Nothing of the program runs, counters go on behind the rows, and what is made is a database like others.
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_are_imported() {
+    let root = tempfile::tempdir().expect("a directory");
+    let program = json!({
+        "tables": {
+            "t": [["id", "U64"], ["text", "String"], ["real", "F64"], ["who", "Identity"], ["at", "Timestamp"], ["bytes", "Bytes"]],
+            "empty": [["id", "U32"]],
+        },
+        "uniqueKeys": { "t": "id" },
+        "autoInc": { "t": "id" },
+        "events": ["empty"],
+    });
+    let database = create_tables(options(&root.path().join("db")), &program).await;
+    let values = "(0, 'a', 1.5, 0xc200da2d6ddb6c0beef0bbaafacffe5f0649c86b8d19411e3219066a6d0e5123, '2026-11-22T10:00:00Z', 0xabcd)";
+    for _ in 0..3 {
+        let text = format!("INSERT INTO t (id, text, real, who, at, bytes) VALUES {values}");
+        sql(&database, OWNER, &text).await.expect("a row");
+    }
+    let asked = "SELECT * FROM t ORDER BY id";
+    let rows = sql(&database, OWNER, asked).await.expect("rows").0;
+    let def = database.module_def();
+    let bytes = program.to_string().into_bytes();
+    let import = Import::new(&def, bytes.clone(), HostKind::Wasm, Timestamp(1));
+    let (mut import, mut items) = import.expect("the tables are valid");
+    assert!(import.table("empty").is_none() && import.table("st_table").is_none());
+    let table = import.table("t").expect("it is there");
+    for row in rows.as_array().expect("a list") {
+        let frame = import.insert(&table, &row.to_string()).expect("a row");
+        items.extend(frame.unwrap_or_default());
+    }
+    for wrong in [
+        "[1]",
+        "{",
+        "null",
+        &rows[0].to_string().replace("\"a\"", "\"b\""),
+    ] {
+        assert!(import.insert(&table, wrong).is_err(), "{wrong}");
+    }
+    // So many that there are several frames.
+    for id in 100..110 {
+        let row = json!([id, "x".repeat(1 << 20), 0.0, rows[0][3], rows[0][4], ""]);
+        let frame = import.insert(&table, &row.to_string()).expect("a row");
+        items.extend(frame.unwrap_or_default());
+    }
+    let (head, last) = import.finish().expect("it ends");
+    let items = Decoder::all(&[head, items, last].concat()).expect("items");
+    assert!(items.len() > 4, "{}", items.len());
+    let imported = root.path().join("imported");
+    restore(&imported, &items).expect("it is taken");
+    let copy = open(options_of_restored(&imported)).await;
+    let first = sql(&copy, STRANGER, &format!("{asked} LIMIT 3")).await;
+    assert_eq!(first.expect("rows").0, rows);
+    let text = format!("INSERT INTO t (id, text, real, who, at, bytes) VALUES {values}");
+    sql(&copy, STRANGER, &text).await.expect("a row");
+    let last = sql(&copy, STRANGER, "SELECT id FROM t ORDER BY id DESC LIMIT 1").await;
+    assert_eq!(last.expect("a row").0, json!([[110]]));
+    stop(copy).await;
     stop(database).await;
 }

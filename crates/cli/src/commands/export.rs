@@ -7,11 +7,10 @@ use std::fs::File;
 use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
-use lightcone_types::json::{parse, value_from_node, Node};
+use lightcone_types::json::{parse, value_from_node, write_string, Node};
 use lightcone_types::{AlgebraicType, AlgebraicValue, Identity, Typespace};
 use reqwest::Response;
-use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
+use serde::Deserialize;
 
 use self::answer::Rows;
 use super::logs::each_line;
@@ -41,29 +40,21 @@ pub struct Args {
     common: Common,
 }
 
-/// What `schema.json` says.
-#[derive(Debug, Serialize, Deserialize)]
+/// What `schema.json` says to who imports it. More is in it for others: the identity of the database, the transaction before which the
+/// state is, of each table the type of its rows, and the definition of the module.
+#[derive(Debug, Deserialize)]
 pub(super) struct Export {
     pub format: u32,
-    /// The identity of the database, 64 hexadecimal digits.
-    pub database: String,
-    /// The state is that before the transaction with this number. None: the tables are of several states.
-    pub as_of: Option<u64>,
     /// The file with the program.
     pub module: String,
     pub tables: Vec<ExportedTable>,
-    /// The definition of the module, as `spacetime describe` prints it.
-    pub definition: Box<RawValue>,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Deserialize)]
 pub(super) struct ExportedTable {
     pub name: String,
     pub file: String,
     pub rows: u64,
-    /// The type of a row (01 §4).
-    #[serde(rename = "type")]
-    pub row: Box<RawValue>,
 }
 
 pub async fn run(context: &mut Context, args: Args) -> Result<()> {
@@ -89,24 +80,22 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
     let module = exporting.module().await?;
     let (mut tables, mut rows) = (Vec::new(), 0);
     for table in schema.tables.iter().filter(|table| table.is_stored) {
-        let exported = exporting.table(&table.name).await?;
-        rows += exported.rows;
-        tables.push(exported);
+        let (text, count) = exporting.table(&table.name).await?;
+        rows += count;
+        tables.push(text);
     }
     if Schema::fetch(&client, &identity).await?.json != schema.json {
         bail!("LC0892", "the module of {name} was updated meanwhile, so that rows and definition may not fit together. Remove {} and export again", args.out.display());
     }
-    let export = Export {
-        format: FORMAT,
-        database: identity.to_hex(),
-        as_of,
-        module,
-        tables,
-        definition: raw(&schema.json)?,
-    };
-    let text = serde_json::to_string(&export).expect("it is made of texts and numbers");
+    let as_of = as_of.map_or("null".to_owned(), |offset| offset.to_string());
+    let text = format!(
+        "{{\"format\":{FORMAT},\"database\":\"{}\",\"as_of\":{as_of},\"module\":\"{module}\",\"tables\":[{}],\"definition\":{}}}\n",
+        identity.to_hex(),
+        tables.join(","),
+        schema.json,
+    );
     write(&args.out.join(SCHEMA_FILE), text.as_bytes())?;
-    let count = export.tables.len();
+    let count = tables.len();
     result!(
         "Exported {name} to {}: {rows} rows of {count} tables.",
         args.out.display()
@@ -130,11 +119,6 @@ fn make_empty(directory: &Path) -> Result<()> {
 
 fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     std::fs::write(path, bytes).or_cannot("write", path)
-}
-
-fn raw(json: &str) -> Result<Box<RawValue>> {
-    RawValue::from_string(json.to_owned())
-        .map_err(caused!("LC0616", "the server's answer is not JSON"))
 }
 
 /// The first transaction that is not there yet.
@@ -198,8 +182,8 @@ impl Exporting<'_> {
         Ok(file.to_owned())
     }
 
-    /// Writes the rows of a table, one at a time.
-    async fn table(&self, name: &str) -> Result<ExportedTable> {
+    /// Writes the rows of a table, one at a time. Gives what `schema.json` says of it, and how many there are.
+    async fn table(&self, name: &str) -> Result<(String, u64)> {
         let mut answer = self.ask("*", name).await?;
         if !answer.status().is_success() {
             let status = answer.status();
@@ -224,20 +208,19 @@ impl Exporting<'_> {
             out.write_all(&lines).or_cannot("write", &path)?;
         }
         out.flush().or_cannot("write", &path)?;
-        let Some((row, rows)) = rows.end() else {
+        let Some((row_type, rows)) = rows.end() else {
             bail!(
                 "LC0602",
                 "the answer of the server at {} broke off",
                 self.client.base()
             );
         };
-        let (name, row) = (name.to_owned(), raw(&row)?);
-        Ok(ExportedTable {
-            name,
-            file,
-            rows,
-            row,
-        })
+        let mut text = "{\"name\":".to_owned();
+        write_string(name, &mut text);
+        text.push_str(&format!(
+            ",\"file\":\"{file}\",\"rows\":{rows},\"type\":{row_type}}}"
+        ));
+        Ok((text, rows))
     }
 }
 

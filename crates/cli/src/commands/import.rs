@@ -112,9 +112,7 @@ fn table_rows(
     directory: &Path,
     log: &mut File,
 ) -> Result<u64> {
-    let ExportedTable {
-        name, file, rows, ..
-    } = table;
+    let ExportedTable { name, file, rows } = table;
     let Some(into) = import.table(name) else {
         if *rows > 0 {
             remark!("warning: {rows} rows of {name} are left out: the module has no such table, or it holds messages to other databases, which would be sent again");
