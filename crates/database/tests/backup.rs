@@ -552,7 +552,12 @@ async fn states_of_the_past_have_bounds() {
             Duration::from_secs(30),
             "[LC0420]",
         ),
-        ("brief", || usize::MAX, Duration::ZERO, "[LC0708]"),
+        (
+            "brief",
+            (|| usize::MAX) as fn() -> usize,
+            Duration::ZERO,
+            "[LC0708]",
+        ),
     ] {
         let mut options = options(&root.path().join(name));
         options.commons = commons_with(free_bytes);
