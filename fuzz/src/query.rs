@@ -62,9 +62,12 @@ pub fn fuzz_sql(data: &[u8]) {
     let plans = [&*text, &condition_only, &arguments_only]
         .into_iter()
         .flat_map(|text| {
-            let ad_hoc = compile_statement(text, &catalog, &caller)
-                .ok()
-                .and_then(Statement::into_query);
+            let mut ad_hoc = compile_statement(text, &catalog, &caller);
+            if let Ok(Statement::Past(_, rest)) = &ad_hoc {
+                ad_hoc = compile_statement(rest, &catalog, &caller);
+                assert!(!matches!(ad_hoc, Ok(Statement::Past(..))), "{text}");
+            }
+            let ad_hoc = ad_hoc.ok().and_then(Statement::into_query);
             [compile_subscription(text, &catalog, &caller).ok(), ad_hoc]
         });
     for query in plans.flatten() {

@@ -29,6 +29,8 @@ pub enum Kind {
     Instance,
     /// The linear memory of several instances, or the array buffers of one.
     Memory,
+    /// A state of the past that is queried.
+    Past,
     /// What was counted in the last hours.
     History,
     /// Not bytes: memory mappings of the process.

@@ -7,6 +7,7 @@
 //! process ─┬─ clients ─────────────── connection, or request over HTTP ── answers, messages, queries
 //!          ├─ requests ─────────────────────────────────────────────────── half-received requests and messages
 //!          ├─ uploads ──────────────────────────────────────────────────── modules that are received or wait
+//!          ├─ state of the past ────────────────────────────────────────── the tables of a database as they were
 //!          ├─ database's instances ── instance ──────────────────────────── memory, sources, sinks, timers, rows
 //!          └─ procedures ── owner ── database's procedures ── instance ──── the same, stacks, request bodies, answers
 //! ```

@@ -95,6 +95,10 @@ enum Command {
     Changes(commands::changes::Args),
     /// Back up a database while it runs, and restore it as it was at any moment
     Backup(commands::backup::Args),
+    /// Write the rows and the module of a database into files that other programs read
+    Export(commands::export::Args),
+    /// Make a new database out of such files
+    Import(commands::import::Args),
     /// Watch what databases do: calls, times, rows, queues
     Top(commands::top::Args),
     /// Check toolchains, server, files and this machine, and say what to do
@@ -131,6 +135,8 @@ impl Command {
             Self::Version(args) => commands::version::run(context, args),
             Self::Changes(args) => commands::changes::run(context, args).await,
             Self::Backup(args) => commands::backup::run(context, args).await,
+            Self::Export(args) => commands::export::run(context, args).await,
+            Self::Import(args) => commands::import::run(context, args).await,
             Self::Top(args) => commands::top::run(context, args).await,
             Self::Mcp(args) => commands::mcp::run(context, args).await,
             Self::Doctor(_) | Self::Completions(_) => {
@@ -254,7 +260,7 @@ mod tests {
             .collect();
         assert_eq!(
             names.join(" "),
-            "publish delete logs call describe dev sql env mcp migrate rename generate list login logout init build server subscribe start lock unlock collaborators version changes backup top doctor completions"
+            "publish delete logs call describe dev sql env mcp migrate rename generate list login logout init build server subscribe start lock unlock collaborators version changes backup export import top doctor completions"
         );
     }
 }

@@ -37,6 +37,8 @@ pub struct Rows {
     pub name: String,
     pub row: AlgebraicType,
     pub typespace: Arc<Typespace>,
+    /// Rows stay in it: it is no view, and no event table.
+    pub is_stored: bool,
 }
 
 impl Schema {
@@ -69,7 +71,7 @@ impl Schema {
         let typespace = Arc::new(raw.typespace);
         let function = |name, params| Function::new(name, params, &typespace);
         for table in raw.tables {
-            self.add_rows(table.name, table.product_type_ref, &typespace);
+            self.add_rows(table.name, table.product_type_ref, &typespace, true);
         }
         let reducers = raw.reducers.into_iter();
         self.reducers
@@ -125,7 +127,8 @@ impl Schema {
             match section {
                 Section::Tables(tables) => tables.into_iter().for_each(|table| {
                     let name = name_of(table.source_name, table_names);
-                    self.add_rows(name, table.product_type_ref, &typespace);
+                    let is_stored = !table.is_event;
+                    self.add_rows(name, table.product_type_ref, &typespace, is_stored);
                 }),
                 Section::Views(views) => views.into_iter().for_each(|view| {
                     let name = name_of(view.source_name, called);
@@ -152,17 +155,24 @@ impl Schema {
         }
     }
 
-    fn add_rows(&mut self, name: String, row: TypeRef, typespace: &Arc<Typespace>) {
+    fn add_rows(
+        &mut self,
+        name: String,
+        row: TypeRef,
+        typespace: &Arc<Typespace>,
+        is_stored: bool,
+    ) {
         self.tables.push(Rows {
             name,
             row: AlgebraicType::Ref(row),
             typespace: typespace.clone(),
+            is_stored,
         });
     }
 
     fn add_view(&mut self, name: String, return_type: &AlgebraicType, typespace: &Arc<Typespace>) {
         if let Some(row) = view_row(return_type) {
-            self.add_rows(name, row, typespace);
+            self.add_rows(name, row, typespace, false);
         }
     }
 

@@ -621,6 +621,131 @@ fn old_backups_go_and_the_others_stay_whole() {
     world.verify().ok();
 }
 
+/// What a command says that does nothing.
+fn refused(outcome: Outcome) -> String {
+    assert_eq!(outcome.status, 1, "{outcome:#?}");
+    outcome.stderr
+}
+
+#[test]
+fn what_is_exported_is_imported() {
+    let world = World::start("");
+    let out = world.home.path("out");
+    let place = out.to_str().expect("UTF-8");
+    let exported = world.on(&["export", "bank", "--out", place]).ok();
+    assert!(
+        exported.stdout.contains("2000 rows of 1 tables"),
+        "{}",
+        exported.stdout
+    );
+    assert!(!exported.stderr.contains("warning"), "{}", exported.stderr);
+    let path = |name: &str| out.join(name);
+    let schema = std::fs::read_to_string(path("schema.json")).expect("a schema");
+    let described: Value = serde_json::from_str(&schema).expect("JSON");
+    assert!(
+        described["as_of"].is_u64() && described["definition"].is_object(),
+        "{schema}"
+    );
+    let rows = std::fs::read_to_string(path("accounts.ndjson")).expect("rows");
+    let balance =
+        |line: &str| serde_json::from_str::<Value>(line).expect("JSON")["balance"].as_u64();
+    let balances: Option<u64> = rows.lines().map(balance).sum();
+    assert_eq!(balances, Some(TOTAL));
+    // Files of two exports are not mixed.
+    let again = refused(world.on(&["export", "bank", "--out", place]));
+    assert!(again.contains("[LC0892]"), "{again}");
+
+    // The module of another database does what it did, on the same rows; its `init` does not run again.
+    let imported = world.on(&["import", place, "copy"]).ok().stdout;
+    assert!(imported.contains("2000 rows of 1 tables"), "{imported}");
+    assert_eq!(world.sums("copy"), (ACCOUNTS, TOTAL));
+    world.on(&["call", "copy", "transfer", "1", "2", "5"]).ok();
+    let text = "SELECT balance FROM accounts WHERE id = 2";
+    for (database, balance) in [("copy", "105"), ("bank", "100")] {
+        let answer = world.on(&["sql", database, text]).ok().stdout;
+        assert!(answer.contains(balance), "{answer}");
+    }
+
+    // What is not whole, or no row, becomes no database.
+    let replicas = world.replicas();
+    let refuses = |rows: &str, schema: &str, code: &str| {
+        std::fs::write(path("accounts.ndjson"), rows).expect("written");
+        std::fs::write(path("schema.json"), schema).expect("written");
+        let said = refused(world.on(&["import", place, "other"]));
+        assert!(said.contains(code), "{said}");
+        let said = refused(world.on(&["sql", "other", text]));
+        assert!(said.contains("other"), "{said}");
+    };
+    let first = rows.lines().next().expect("a row");
+    refuses(
+        &format!("{first}\n"),
+        &schema,
+        "says that there are 2000 [LC0893]",
+    );
+    refuses(
+        &format!("{first}\n{first}\n{{\"id\":1}}\n"),
+        &schema,
+        "accounts.ndjson:3: ",
+    );
+    refuses(
+        &format!(
+            "{first}\n{}\n",
+            first.replace("\"balance\":", "\"balance\":1")
+        ),
+        &schema,
+        "[LC0894]",
+    );
+    refuses(&rows, "{}", "[LC0893]");
+    std::fs::write(path("schema.json"), &schema).expect("written");
+    let taken = refused(world.on(&["import", place, "copy"]));
+    assert!(taken.contains("[LC0556]"), "{taken}");
+    assert_eq!(world.replicas(), replicas);
+}
+
+/// Other servers know no states of the past.
+#[test]
+fn other_servers_are_exported_from() {
+    const DEFINITION: &str = r#"{"typespace":{"types":[{"Product":{"elements":[{"name":{"some":"id"},"algebraic_type":{"U32":[]}}]}}]},
+        "tables":[{"name":"t","product_type_ref":0,"primary_key":[],"indexes":[],"constraints":[],"sequences":[],"schedule":{"none":[]},
+        "table_type":{"User":[]},"table_access":{"Public":[]}}],"reducers":[],"types":[],"misc_exports":[],"row_level_security":[]}"#;
+    let answer = |columns: &str, rows: &str| {
+        common::json(format!(
+            r#"[{{"schema":{{"elements":[{columns}]}},"rows":{rows},"total_duration_micros":1,"stats":{{}}}}]"#
+        ))
+    };
+    let column =
+        |name: &str, ty: &str| format!(r#"{{"name":{{"some":"{name}"}},"algebraic_type":{ty}}}"#);
+    let mock = common::Mock::start(move |request| {
+        let text = String::from_utf8_lossy(&request.body).into_owned();
+        match request.path.rsplit_once('/').map_or("", |(_, last)| last) {
+            "schema?version=9" => common::json(DEFINITION),
+            "sql" if text == "SELECT program_kind, program_bytes FROM \"st_module\"" => {
+                let program = column("program_bytes", r#"{"Array":{"U8":[]}}"#);
+                let columns = format!("{},{program}", column("program_kind", r#"{"U8":[]}"#));
+                answer(&columns, r#"[[0,"0061736d"]]"#)
+            }
+            "sql" if text == "SELECT * FROM \"t\"" => {
+                answer(&column("id", r#"{"U32":[]}"#), "[[1],[2]]")
+            }
+            _ => common::text(404, "not found"),
+        }
+    });
+    let home = Home::new();
+    home.log_in("u1", &mock.url);
+    let export = ["export", common::DATABASE, "--out", "out", "-s", &mock.url];
+    let exported = home.run(&export).ok();
+    assert!(
+        exported.stderr.contains("one after the other"),
+        "{}",
+        exported.stderr
+    );
+    let read = |name: &str| std::fs::read(home.path("out").join(name)).expect("a file");
+    assert_eq!(read("t.ndjson"), b"{\"id\":1}\n{\"id\":2}\n");
+    assert_eq!(read("module.wasm"), b"\0asm");
+    let described: Value = serde_json::from_slice(&read("schema.json")).expect("JSON");
+    assert!(described["as_of"].is_null(), "{described}");
+}
+
 #[test]
 fn the_newest_backup_is_the_last_one_whatever_the_clock_says() {
     let world = World::start(CONFIG);

@@ -35,7 +35,8 @@ pub(crate) struct CatalogView {
 }
 
 impl CatalogView {
-    pub fn new(datastore: &Datastore, def: &ModuleDef) -> CatalogView {
+    /// The tables without rules and the parameters of views: for callers who see all rows, and read no views.
+    pub fn of_tables(datastore: &Datastore) -> CatalogView {
         // A database that is opened in the middle of a backfill has the tables of that already.
         let schemas = datastore.schemas().filter(|s| !is_hidden(&s.name));
         let schemas: Vec<_> = schemas.cloned().collect();
@@ -48,21 +49,25 @@ impl CatalogView {
                 by_name.entry(accessor.clone()).or_insert(position);
             }
         }
-        let mut parameters = FxHashMap::default();
-        for view in def.views.iter().filter(|view| view.has_parameters()) {
-            if let Some(table) = datastore.view_table(&view.name) {
-                let resolved = view.params_typespace.resolve_product(&view.params);
-                parameters.insert(table.id, resolved.unwrap_or_else(|_| view.params.clone()));
-            }
-        }
-        let mut catalog = CatalogView {
+        CatalogView {
             schemas,
-            parameters,
             by_name,
+            parameters: FxHashMap::default(),
             rules: FxHashMap::default(),
             rule_columns: RuleColumns::default(),
             shapes: Shapes::default(),
-        };
+        }
+    }
+
+    pub fn new(datastore: &Datastore, def: &ModuleDef) -> CatalogView {
+        let mut catalog = CatalogView::of_tables(datastore);
+        for view in def.views.iter().filter(|view| view.has_parameters()) {
+            if let Some(table) = datastore.view_table(&view.name) {
+                let resolved = view.params_typespace.resolve_product(&view.params);
+                let resolved = resolved.unwrap_or_else(|_| view.params.clone());
+                catalog.parameters.insert(table.id, resolved);
+            }
+        }
         let of_module = def.row_level_security.iter().map(String::as_str);
         for rule in SYSTEM_RULES.into_iter().chain(of_module) {
             catalog.add_rule(rule);

@@ -597,7 +597,7 @@ impl<'e, Count: FnMut(usize) -> Result<(), Exceeded>> Event<'e, Count> {
     }
 }
 
-fn row_type<'c>(columns: impl IntoIterator<Item = &'c ColumnSchema>) -> ProductType {
+pub(crate) fn row_type<'c>(columns: impl IntoIterator<Item = &'c ColumnSchema>) -> ProductType {
     let columns = columns.into_iter();
     ProductType::new(columns.map(|column| (column.name.as_str(), column.ty.clone())))
 }

@@ -11,6 +11,7 @@ use lightcone_host::NullConsole;
 use lightcone_log::{Frame, LocalLog, Log, LogError, LogOffset, LogOptions, MemoryLog, Recovery};
 use lightcone_schema::ViewDef;
 
+pub(crate) use self::initialize::create_catalog;
 use self::initialize::{initialize, Initialized};
 use self::threads::Opened;
 

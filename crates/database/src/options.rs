@@ -24,6 +24,7 @@ use crate::environment::Environment;
 use crate::error::Error;
 use crate::loads::Loads;
 use crate::messages::Carrier;
+use crate::past::PastSlot;
 use crate::reads::ReadPool;
 use crate::test_clock::TestClock;
 use crate::trace::Tracer;
@@ -66,6 +67,8 @@ pub struct MemoryMax {
     pub clients_bytes: usize,
     /// Calls beside the writers, of all databases.
     pub procedures_bytes: usize,
+    /// What is free now, on the machine. A state of the past takes a part of it.
+    pub free_bytes: fn() -> usize,
 }
 
 /// An account takes parts of this size from those of the whole process.
@@ -91,6 +94,10 @@ pub struct Commons {
     pub(crate) decoding: Arc<Semaphore>,
     /// The turns of databases that write snapshots.
     pub(crate) snapshots: Arc<Semaphore>,
+    /// The state of the past that statements are on, and what it counts as.
+    pub(crate) past: PastSlot,
+    pub(crate) past_memory: Arc<Account>,
+    pub(crate) free_bytes: fn() -> usize,
     /// What owners have of outbound requests, each for all of his databases.
     request_shares: Mutex<FxHashMap<Identity, RequestShare>>,
     databases: AtomicU64,
@@ -121,6 +128,7 @@ impl Commons {
         let memory_max = MemoryMax {
             clients_bytes: clients_bytes_max,
             procedures_bytes: usize::MAX,
+            free_bytes: || usize::MAX,
         };
         let process = Account::root(Kind::Process, usize::MAX);
         Commons::below(process, environment, memory_max, read_threads, outbound)
@@ -140,6 +148,9 @@ impl Commons {
             memory: MemoryBudget::below(&process, environment.clone(), memory_max.clients_bytes),
             procedures: process.open(Kind::AllProcedures, procedures_terms),
             owners: Mutex::default(),
+            past: PastSlot::default(),
+            past_memory: process.open(Kind::Past, Terms::in_steps(usize::MAX, STEP_BYTES)),
+            free_bytes: memory_max.free_bytes,
             process,
             reads: ReadPool::new(environment.clone(), read_threads),
             environment,
@@ -391,6 +402,7 @@ mod tests {
         let memory_max = MemoryMax {
             clients_bytes: 1 << 30,
             procedures_bytes: 100 << 20,
+            free_bytes: || usize::MAX,
         };
         let commons = Commons::below(process.clone(), machine(), memory_max, 1, None);
         let (greedy, other) = (Identity::from_le_bytes([1; 32]), Identity::ZERO);

@@ -11,6 +11,8 @@ pub enum Rights {
     /// All rows of all tables.
     Reads,
     /// Private functions, and changing rows with SQL.
+    Writes,
+    /// What the rows were in the past.
     All,
 }
 
@@ -21,10 +23,14 @@ impl Rights {
     }
 
     pub fn calls_private_functions(self) -> bool {
-        self == Rights::All
+        self >= Rights::Writes
     }
 
     pub fn writes_rows(self) -> bool {
+        self >= Rights::Writes
+    }
+
+    pub fn reads_past(self) -> bool {
         self == Rights::All
     }
 

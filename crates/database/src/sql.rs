@@ -1,5 +1,6 @@
 //! SQL from outside of a connection: one statement, its rows in the form of a front door (06 §5.14).
 
+mod as_of;
 mod json;
 mod reading;
 mod rows;
@@ -7,13 +8,14 @@ mod rows;
 use std::sync::Arc;
 
 use lightcone_query::{compile_postgresql, compile_statement, ParameterText, Statement, WritePlan};
-use lightcone_types::{AlgebraicType, Identity, ProductType};
+use lightcone_types::{AlgebraicType, AsOf, Identity, ProductType};
 use tokio::sync::OwnedSemaphorePermit;
 
+use self::as_of::refused;
 use self::rows::RowsOf;
 use crate::budget::{ClientBudget, HeldBytes, Holder};
 use crate::calls::Caller;
-use crate::catalog::WithoutEnvironment;
+use crate::catalog::{CatalogView, WithoutEnvironment};
 use crate::decode::COMPILED_HERE_BYTES_MAX;
 use crate::error::{Refusal, SqlError};
 use crate::evaluate::Source;
@@ -163,6 +165,11 @@ impl DatabaseHandle {
             let columns = match &statement {
                 Statement::Select(plan) => Some(plan.output_type()),
                 Statement::Write(_) => None,
+                Statement::Past(..) => {
+                    return Err(refused(
+                        "a prepared statement has no AS OF: send it as a simple query",
+                    ))
+                }
             };
             Ok(Described {
                 parameters,
@@ -221,32 +228,55 @@ impl DatabaseHandle {
         let rights = shared.rights_of(&identity, caller.rights);
         let budget = holder.budget();
         let bytes = text.len();
-        let compile = move || {
-            let asks = rights.caller(identity);
-            let shown = WithoutEnvironment(&module.catalog);
-            let statement = match (is_postgresql, of_assistant) {
-                (true, _) => compile_postgresql(&text, &shown, &asks).map_err(not_compiled)?,
-                (false, true) => compile_statement(&text, &shown, &asks).map_err(Refusal::from)?,
+        let asks = rights.caller(identity);
+        let compile_text = move |text: &str, catalog: &CatalogView| {
+            let shown = WithoutEnvironment(catalog);
+            match (is_postgresql, of_assistant) {
+                (true, _) => compile_postgresql(text, &shown, &asks).map_err(not_compiled),
+                (false, true) => Ok(compile_statement(text, &shown, &asks).map_err(Refusal::from)?),
                 (false, false) => {
-                    compile_statement(&text, &module.catalog, &asks).map_err(Refusal::from)?
+                    Ok(compile_statement(text, catalog, &asks).map_err(Refusal::from)?)
                 }
-            };
+            }
+        };
+        let compile = move || {
+            let statement = compile_text(&text, &module.catalog)?;
             if only_reads && matches!(statement, Statement::Write(_)) {
                 return Err(SqlError::Writes);
             }
             let statement = permitted(statement, rights, identity)?;
             Ok(Compiled::new(statement, identity))
         };
+        let outcome = |columns, rows| SqlOutcome {
+            columns,
+            rows,
+            duration_us: (shared.environment().instant() - started).as_micros() as u64,
+            stats: SqlStats::default(),
+        };
         let plan = match self.compile(holder, bytes, compile).await {
             Ok(Compiled::Write(plan)) => {
                 let statements = vec![Write::plan(plan, bytes)];
                 let written = self.write(caller, statements, true, confirmed).await?;
+                let columns = ProductType::new::<&str>([]);
                 return Ok(SqlOutcome {
-                    columns: ProductType::new::<&str>([]),
-                    rows: no_rows(encoder, budget)?,
-                    duration_us: (shared.environment().instant() - started).as_micros() as u64,
                     stats: written.stats,
+                    ..outcome(columns, no_rows(encoder, budget)?)
                 });
+            }
+            Ok(Compiled::Past(as_of, text)) => {
+                if !rights.reads_past() {
+                    let text = "what tables were in the past (AS OF) is for owners of the database";
+                    return Err(refused(text));
+                }
+                let compile = move |catalog: &CatalogView| {
+                    let query = compile_text(&text, catalog)?.into_query();
+                    Ok(BoundQuery::new(query.ok_or(SqlError::Writes)?, identity))
+                };
+                let (plan, source, turn) = self.find_as_of(as_of, compile).await?;
+                let held = budget.reserve(source.held_bytes())?;
+                let (columns, rows) = self.rows_of(budget, plan, source, encoder).await?;
+                drop((turn, held));
+                return Ok(outcome(columns, rows));
             }
             Ok(Compiled::Read(plan)) => Ok(vec![plan]),
             // Nothing is run, also not what the module does for a client that comes.
@@ -261,12 +291,22 @@ impl DatabaseHandle {
             .read(budget, caller, plan, confirmed, bytes, encoder)
             .await?;
         let (columns, rows) = read.pop().expect("one plan was read");
-        Ok(SqlOutcome {
-            columns,
-            rows,
-            duration_us: (shared.environment().instant() - started).as_micros() as u64,
-            stats: SqlStats::default(),
-        })
+        Ok(outcome(columns, rows))
+    }
+
+    /// The columns of a plan, and its rows as the encoder writes them.
+    async fn rows_of<E: RowEncoder + 'static>(
+        &self,
+        budget: &Arc<ClientBudget>,
+        plan: BoundQuery,
+        source: Source,
+        encoder: E,
+    ) -> Result<(ProductType, Vec<HeldBytes>), SqlError> {
+        let columns = plan.output_type();
+        let rows = RowsOf::new(plan, source, encoder, budget);
+        let rows = self.shared.read_for(budget, rows).await;
+        let failed = |_| SqlError::Database("evaluating the query failed".to_owned());
+        Ok((columns, rows.map_err(failed)??))
     }
 
     /// The rows of plans in one state, those of each by an encoder of its own.
@@ -279,18 +319,12 @@ impl DatabaseHandle {
         bytes: usize,
         mut encoder: impl FnMut() -> E,
     ) -> Result<Vec<(ProductType, Vec<HeldBytes>)>, SqlError> {
-        let shared = &self.shared;
         let ((plans, sources), ticket) = self.find(caller, plans, confirmed, bytes).await?;
         let sources = sources.ok_or(SqlError::ModuleGone)?;
         let held = budget.reserve(sources.iter().map(Source::held_bytes).sum())?;
         let mut read = Vec::with_capacity(plans.len());
         for (plan, source) in plans.into_iter().zip(sources) {
-            let columns = plan.output_type();
-            let rows = RowsOf::new(plan, source, encoder(), budget);
-            let rows = shared.read_for(budget, rows).await;
-            let failed = |_| SqlError::Database("evaluating the query failed".to_owned());
-            let rows = rows.map_err(failed)??;
-            read.push((columns, rows));
+            read.push(self.rows_of(budget, plan, source, encoder()).await?);
         }
         drop((ticket, held));
         Ok(read)
@@ -320,6 +354,7 @@ fn permitted(
 enum Compiled {
     Read(BoundQuery),
     Write(Arc<WritePlan>),
+    Past(AsOf, String),
 }
 
 impl Compiled {
@@ -327,6 +362,7 @@ impl Compiled {
         match statement {
             Statement::Select(query) => Compiled::Read(BoundQuery::new(query, sender)),
             Statement::Write(plan) => Compiled::Write(Arc::new(plan)),
+            Statement::Past(as_of, text) => Compiled::Past(as_of, text),
         }
     }
 }
@@ -363,7 +399,9 @@ impl DatabaseHandle {
             let statement = compile_postgresql(&text, &catalog, &asks);
             match permitted(statement.map_err(not_compiled)?, rights, identity)? {
                 Statement::Write(plan) => Ok(Write::plan(Arc::new(plan), bytes)),
-                Statement::Select(_) => Err(SqlError::NotCompiled("it changes nothing".to_owned())),
+                Statement::Select(_) | Statement::Past(..) => {
+                    Err(SqlError::NotCompiled("it changes nothing".to_owned()))
+                }
             }
         };
         self.compile(holder, bytes, compile).await

@@ -8,17 +8,19 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::publishing::stop;
+use common::publishing::{publish, stop};
 use common::tables::{create_tables, sql, table_options};
 use common::{caller, open, OWNER, STRANGER};
+use lightcone_accounts::{Account, Kind};
 use lightcone_backup::{Decoder, Frame, Head, Item, ObjectHash, Place, SnapshotHead};
 use lightcone_database::{
-    BackupAfter, CallArgs, DatabaseHandle, DatabaseOptions, Restore, RestoreError, Retained,
+    BackupAfter, CallArgs, Caller, Commons, DatabaseHandle, DatabaseOptions, HostKind, Import,
+    JsonRows, Machine, MemoryMax, Restore, RestoreError, Retained, Rights, SqlError,
 };
 use lightcone_engine::{Datastore, TableHash, ST_MODULE_ID};
 use lightcone_log::{LocalLog, LogOffset, LogOptions};
 use lightcone_snapshot::SnapshotStore;
-use lightcone_types::{Identity, TableId, Timestamp};
+use lightcone_types::{Identity, TableId, TimeDuration, Timestamp};
 use serde_json::{json, Value};
 
 const RESTORED: Identity = Identity::from_le_bytes([2; 32]);
@@ -516,5 +518,256 @@ async fn the_log_waits_for_a_backup() {
     std::fs::write(path.join("history"), b"backed-up").expect("written");
     let database = open(options).await;
     assert_eq!(database.retained().backed_up, None);
+    stop(database).await;
+}
+
+/// Every state that is kept, by number and by moment, whatever has become of the tables since.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_past_is_queried() {
+    const BEGIN_US: i64 = 1_700_000_000_000_000;
+    const SECOND_US: i64 = 1_000_000;
+    let at = |us: i64| Timestamp(BEGIN_US + us).to_rfc3339();
+    let root = tempfile::tempdir().expect("a directory");
+    let mut options = options(&root.path().join("db"));
+    options.limits.log_segment_bytes = 64 << 10;
+    options.test_clock = Some(options.commons.test_clock(Timestamp(BEGIN_US)));
+    let mut program = json!({
+        "tables": { "t": [["id", "U32"], ["text", "String"]], "gone": [["x", "U32"]] },
+        "uniqueKeys": { "t": "id" },
+        "views": { "some": { "query": "SELECT * FROM t WHERE id = 1", "table": "t" } },
+    });
+    let database = create_tables(options, &program).await;
+    for id in 0..10 {
+        database
+            .advance(TimeDuration(SECOND_US))
+            .await
+            .expect("it runs");
+        insert(&database, id, 2_000).await;
+    }
+    let counted = async |table: &str, as_of: &str| {
+        let text = format!("SELECT COUNT(*) AS n FROM {table} AS OF {as_of}");
+        Ok::<_, String>(sql(&database, OWNER, &text).await?.0[0][0].clone())
+    };
+    let refused = async |table: &str, as_of: &str, with: &str| {
+        let text = counted(table, as_of).await.expect_err(as_of);
+        assert!(text.contains(with), "{as_of}: {text}");
+        text
+    };
+    for number in 1..=11 {
+        let rows = counted("t", &number.to_string()).await;
+        assert_eq!(rows, Ok(json!(number - 1)), "before transaction {number}");
+        let (exactly, later) = ((number - 1) * SECOND_US, number * SECOND_US - 1);
+        for moment in [exactly, later.min(10 * SECOND_US)] {
+            let rows = counted("t", &format!("SYSTEM TIME '{}'", at(moment))).await;
+            assert_eq!(rows, Ok(json!(number - 1)), "{moment}");
+        }
+    }
+    // Nothing before the first transaction, and nothing that is not there yet.
+    refused("t", "0", "[LC0419]").await;
+    refused(
+        "t",
+        "12",
+        "the newest one is that before transaction 11 [LC0419]",
+    )
+    .await;
+    refused(
+        "t",
+        &format!("'{}'", at(11 * SECOND_US)),
+        "of the future [LC0419]",
+    )
+    .await;
+    refused("t", &format!("'{}'", at(-1)), "[LC0419]").await;
+    refused("some", "5", "[LC0418]").await;
+
+    // A table that is gone, rows that are gone; joins and conditions.
+    program["tables"]
+        .as_object_mut()
+        .expect("tables")
+        .remove("gone");
+    publish(&database, &program, true).await.expect("a plan");
+    sql(&database, OWNER, "DELETE FROM t WHERE id < 10")
+        .await
+        .expect("they go");
+    assert_eq!(counted("t", "11").await, Ok(json!(10)));
+    assert_eq!(counted("gone", "11").await, Ok(json!(0)));
+    refused("gone", "13", "no such table: `gone`").await;
+    let text =
+        "SELECT a.id FROM t a JOIN t b ON a.id = b.id AS OF 4 WHERE b.id > 0 ORDER BY a.id DESC";
+    assert_eq!(
+        sql(&database, OWNER, text).await.expect("rows").0,
+        json!([[2], [1]])
+    );
+
+    // Only owners: who writes rows, or sees all of them, sees no deleted ones.
+    for rights in [Rights::Public, Rights::Reads, Rights::Writes] {
+        let who = Caller {
+            rights,
+            ..caller(STRANGER)
+        };
+        let text = "SELECT * FROM t AS OF 4".to_owned();
+        let answer = database.sql(who, text, true, JsonRows::default()).await;
+        let is_refused = matches!(&answer, Err(SqlError::Query(why)) if why.contains("[LC0418]"));
+        assert!(is_refused, "{rights:?}");
+    }
+    // A client who goes away is no hindrance to the next one.
+    let run = database.sql(
+        caller(OWNER),
+        "SELECT * FROM t AS OF 2".to_owned(),
+        true,
+        JsonRows::default(),
+    );
+    let _ = tokio::time::timeout(Duration::ZERO, run).await;
+    assert_eq!(counted("t", "2").await, Ok(json!(1)));
+
+    // What is trimmed is gone, and the answer says what is left.
+    let rows_from = database.stats().durable_offset;
+    for id in 100.. {
+        assert!(id < 400, "the log is never trimmed");
+        database
+            .advance(TimeDuration(SECOND_US))
+            .await
+            .expect("it runs");
+        insert(&database, id, 8_000).await;
+        // By turns, as a state is kept for a while.
+        let first = (1 + id % 2).to_string();
+        let Err(why) = counted("t", &first).await else {
+            continue;
+        };
+        let oldest = why.strip_prefix(&format!("the state before transaction {first} is not kept any more: the oldest one is that before transaction "));
+        let oldest = oldest.and_then(|rest| rest.strip_suffix(" [LC0419]"));
+        let (oldest, time) = oldest
+            .and_then(|rest| rest.split_once(", of "))
+            .expect(&why);
+        let found = counted("t", oldest).await;
+        let found_then = counted("t", &format!("'{time}'")).await;
+        // A snapshot that was being written may have taken the place of that one by now.
+        if let (Ok(found), Ok(found_then)) = (found, found_then) {
+            let rows = oldest.parse::<u64>().expect("a number") - rows_from;
+            assert_eq!((found, found_then), (json!(rows), json!(rows + 1)));
+            break;
+        }
+    }
+    refused("t", "'yesterday'", "cannot be parsed as type `Timestamp`").await;
+    stop(database).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn states_of_the_past_have_bounds() {
+    let root = tempfile::tempdir().expect("a directory");
+    let commons_with = |free_bytes| {
+        let process = Account::root(Kind::Process, usize::MAX);
+        let memory_max = MemoryMax {
+            clients_bytes: 1 << 30,
+            procedures_bytes: 1 << 30,
+            free_bytes,
+        };
+        Commons::below(process, Machine::current(), memory_max, 2, None)
+    };
+    for (name, free_bytes, time_max, code) in [
+        (
+            "small",
+            (|| 8 << 20) as fn() -> usize,
+            Duration::from_secs(30),
+            "[LC0420]",
+        ),
+        (
+            "brief",
+            (|| usize::MAX) as fn() -> usize,
+            Duration::ZERO,
+            "[LC0708]",
+        ),
+    ] {
+        let mut options = options(&root.path().join(name));
+        options.commons = commons_with(free_bytes);
+        options.limits.read_time_max = time_max;
+        let database = create_with(options).await;
+        for id in 0..80 {
+            insert(&database, id, 65_000).await;
+        }
+        let ask = async |text: &str| {
+            let rows = JsonRows::default();
+            match database
+                .sql(caller(OWNER), text.to_owned(), true, rows)
+                .await
+            {
+                Ok(_) => String::new(),
+                Err(SqlError::Query(why) | SqlError::Busy(why)) => why,
+                Err(error) => panic!("{error:?}"),
+            }
+        };
+        let why = ask("SELECT id FROM t AS OF 81").await;
+        assert!(why.contains(code), "{name}: {why}");
+        let why = ask("SELECT id FROM t AS OF 2").await;
+        assert_eq!(why.contains(code), name == "brief", "{name}: {why}");
+        stop(database).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn memory_has_no_past() {
+    let root = tempfile::tempdir().expect("a directory");
+    let mut options = options(root.path());
+    options.in_memory = true;
+    let database = create_with(options).await;
+    let why = sql(&database, OWNER, "SELECT id FROM t AS OF 1").await;
+    let why = why.expect_err("it is refused");
+    assert!(why.contains("[LC0418]"), "{why}");
+    stop(database).await;
+}
+
+/// Nothing of the program runs, counters go on behind the rows, and what is made is a database like others.
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_are_imported() {
+    let root = tempfile::tempdir().expect("a directory");
+    let program = json!({
+        "tables": {
+            "t": [["id", "U64"], ["text", "String"], ["real", "F64"], ["who", "Identity"], ["at", "Timestamp"], ["bytes", "Bytes"]],
+            "empty": [["id", "U32"]],
+        },
+        "uniqueKeys": { "t": "id" },
+        "autoInc": { "t": "id" },
+        "events": ["empty"],
+    });
+    let database = create_tables(options(&root.path().join("db")), &program).await;
+    let values = "(0, 'a', 1.5, 0xc200da2d6ddb6c0beef0bbaafacffe5f0649c86b8d19411e3219066a6d0e5123, '2026-11-22T10:00:00Z', 0xabcd)";
+    for _ in 0..3 {
+        let text = format!("INSERT INTO t (id, text, real, who, at, bytes) VALUES {values}");
+        sql(&database, OWNER, &text).await.expect("a row");
+    }
+    let asked = "SELECT * FROM t ORDER BY id";
+    let rows = sql(&database, OWNER, asked).await.expect("rows").0;
+    let def = database.module_def();
+    let bytes = program.to_string().into_bytes();
+    let import = Import::new(&def, bytes.clone(), HostKind::Wasm, Timestamp(1));
+    let (mut import, mut items) = import.expect("the tables are valid");
+    assert!(import.table("empty").is_none() && import.table("st_table").is_none());
+    let table = import.table("t").expect("it is there");
+    for row in rows.as_array().expect("a list") {
+        let frame = import.insert(&table, &row.to_string()).expect("a row");
+        items.extend(frame.unwrap_or_default());
+    }
+    let other = rows[0].to_string().replace("\"a\"", "\"b\"");
+    for wrong in ["[1]", "{", "null", other.as_str()] {
+        assert!(import.insert(&table, wrong).is_err(), "{wrong}");
+    }
+    // So many that there are several frames.
+    for id in 100..110 {
+        let row = json!([id, "x".repeat(1 << 20), 0.0, rows[0][3], rows[0][4], ""]);
+        let frame = import.insert(&table, &row.to_string()).expect("a row");
+        items.extend(frame.unwrap_or_default());
+    }
+    let (head, last) = import.finish().expect("it ends");
+    let items = Decoder::all(&[head, items, last].concat()).expect("items");
+    assert!(items.len() > 4, "{}", items.len());
+    let imported = root.path().join("imported");
+    restore(&imported, &items).expect("it is taken");
+    let copy = open(options_of_restored(&imported)).await;
+    let first = sql(&copy, STRANGER, &format!("{asked} LIMIT 3")).await;
+    assert_eq!(first.expect("rows").0, rows);
+    let text = format!("INSERT INTO t (id, text, real, who, at, bytes) VALUES {values}");
+    sql(&copy, STRANGER, &text).await.expect("a row");
+    let last = sql(&copy, STRANGER, "SELECT id FROM t ORDER BY id DESC LIMIT 1").await;
+    assert_eq!(last.expect("a row").0, json!([[110]]));
+    stop(copy).await;
     stop(database).await;
 }

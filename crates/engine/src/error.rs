@@ -174,4 +174,9 @@ pub enum RecoveryError {
     },
     #[error(transparent)]
     Schema(#[from] SchemaError),
+    /// A state of the past is wanted that snapshots and log do not lead to any more.
+    #[error("the log and the snapshots lead back to transaction {oldest} only")]
+    NotKept { oldest: LogOffset },
+    #[error("it was given up")]
+    GivenUp,
 }

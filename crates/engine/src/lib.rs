@@ -23,6 +23,7 @@ mod names;
 mod old_names;
 mod outbox_columns;
 mod outbox_tables;
+mod past;
 pub mod record;
 mod recovery;
 mod rollback;

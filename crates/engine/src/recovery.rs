@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use lightcone_log::{Log, LogError, LogOffset};
+use lightcone_log::{Log, LogError, LogFeed, LogOffset};
 use lightcone_snapshot::{Problem, Snapshot, SnapshotStore};
 
 use crate::datastore::Datastore;
@@ -35,7 +35,7 @@ impl Datastore {
     ) -> Result<(Datastore, LogOffset), RecoveryError> {
         let load = |datastore: &mut Datastore, snapshot: &Snapshot| {
             snapshot_bytes(snapshot).and_then(|bytes| match bytes <= bytes_max {
-                true => datastore.load_snapshot(snapshot),
+                true => datastore.load_snapshot(snapshot, &|| true),
                 false => Err(RecoveryError::Manifest {
                     offset: snapshot.offset,
                     detail: format!(
@@ -79,7 +79,9 @@ impl Datastore {
         end: LogOffset,
     ) -> Result<(Datastore, RecoveryReport), RecoveryError> {
         let mut report = RecoveryReport::default();
-        let datastore = match load_newest(snapshots, end, Datastore::load_snapshot)? {
+        let datastore = match load_newest(snapshots, end, |datastore, snapshot| {
+            datastore.load_snapshot(snapshot, &|| true)
+        })? {
             Some((datastore, offset)) => {
                 report.snapshot_offset = Some(offset);
                 report.next_offset = offset;
@@ -151,14 +153,10 @@ fn replay(
     }
     let mut replayer = Replayer::new(datastore, report.next_offset).until(end);
     if tail.durable_offset.min(end) > report.next_offset {
-        let mut frames = log.feed().read(report.next_offset)?;
-        while replayer.next_offset < end {
-            let Some(frame) = frames.next()? else {
-                break;
-            };
-            report.replayed_bytes += frame.payload.len() as u64;
-            replayer.apply(frame.first_offset, frame.count, frame.payload)?;
-        }
+        replayer.read(&log.feed(), |_, bytes| {
+            report.replayed_bytes += bytes as u64;
+            Ok(())
+        })?;
     }
     report.replayed = replayer.next_offset - report.next_offset;
     report.next_offset = replayer.next_offset;
@@ -191,6 +189,8 @@ pub struct Replayer {
     next_offset: LogOffset,
     /// This one is not applied, and none after it.
     end: LogOffset,
+    /// Nor is the first one that was committed later.
+    moment: i64,
 }
 
 impl Replayer {
@@ -199,12 +199,35 @@ impl Replayer {
             datastore,
             next_offset,
             end: LogOffset::MAX,
+            moment: i64::MAX,
         }
     }
 
     /// Applies nothing from the transaction `end` on.
     pub fn until(self, end: LogOffset) -> Replayer {
         Replayer { end, ..self }
+    }
+
+    /// Nor the first one that was committed after a moment, in microseconds since the Unix epoch, nor any behind that.
+    pub(crate) fn at(self, moment: i64) -> Replayer {
+        Replayer { moment, ..self }
+    }
+
+    /// Applies all that is durable in a log, and calls `each` behind each frame, with its bytes.
+    pub(crate) fn read(
+        &mut self,
+        feed: &LogFeed,
+        mut each: impl FnMut(&Datastore, usize) -> Result<(), RecoveryError>,
+    ) -> Result<(), RecoveryError> {
+        let mut frames = feed.read(self.next_offset)?;
+        while self.next_offset < self.end {
+            let Some(frame) = frames.next()? else {
+                break;
+            };
+            self.apply(frame.first_offset, frame.count, frame.payload)?;
+            each(&self.datastore, frame.payload.len())?;
+        }
+        Ok(())
     }
 
     /// All transactions before this one are in the database.
@@ -223,12 +246,16 @@ impl Replayer {
         count: u32,
         payload: &[u8],
     ) -> Result<(), RecoveryError> {
-        let mut offset = first_offset;
+        let (mut offset, mut is_late) = (first_offset, false);
         for record in Records::new(payload) {
             let wrong = |detail: String| RecoveryError::Record { offset, detail };
             let record = record.map_err(|error| wrong(error.to_string()))?;
-            if let Record::Clock(_) = record {
+            if let Record::Clock(time) = record {
+                is_late = time > self.moment;
                 continue;
+            }
+            if is_late && offset == self.next_offset {
+                self.end = self.end.min(offset);
             }
             if offset == self.next_offset && offset < self.end {
                 self.datastore.apply(offset, &record)?;

@@ -86,9 +86,14 @@ impl Datastore {
         Some(self.at_mut(slot).table.freeze())
     }
 
-    pub(crate) fn load_snapshot(&mut self, snapshot: &Snapshot) -> Result<(), RecoveryError> {
+    /// `may_go_on` is asked before every page of a user's table.
+    pub(crate) fn load_snapshot(
+        &mut self,
+        snapshot: &Snapshot,
+        may_go_on: &dyn Fn() -> bool,
+    ) -> Result<(), RecoveryError> {
         let user = self.load_catalog(snapshot, |_| true)?;
-        self.load_tables(snapshot, &user)
+        self.load_tables(snapshot, &user, may_go_on)
     }
 
     /// Loads these system tables, and makes the others as they say, without rows. Returns what pages those have.
@@ -106,7 +111,7 @@ impl Datastore {
             .into_iter()
             .partition(|(id, _)| id.0 <= SYSTEM_TABLE_ID_MAX);
         catalog.retain(|(id, _)| is_wanted(*id));
-        self.load_tables(snapshot, &catalog)?;
+        self.load_tables(snapshot, &catalog, &|| true)?;
         self.sync_with_catalog()?;
         Ok(user)
     }
@@ -115,6 +120,7 @@ impl Datastore {
         &mut self,
         snapshot: &Snapshot,
         tables: &[TablePages],
+        may_go_on: &dyn Fn() -> bool,
     ) -> Result<(), RecoveryError> {
         let wrong = |detail: String| RecoveryError::Manifest {
             offset: snapshot.offset,
@@ -126,6 +132,9 @@ impl Datastore {
                 .map_err(|_| wrong(format!("table {} is not in the catalog", id.0)))?;
             let table = &mut self.at_mut(slot).table;
             for (number, hash) in pages.iter().enumerate() {
+                if !may_go_on() {
+                    return Err(RecoveryError::GivenUp);
+                }
                 let page = snapshot.read(hash)?;
                 table
                     .load_page(number, &page, Some(hash.0))

@@ -71,7 +71,7 @@ actions! {
     CallPrivate: Publisher, "call private functions";
     /// Changing rows with SQL.
     Write: Publisher, "change rows with SQL";
-    /// All changes of all tables, also those of the past.
+    /// All changes of all tables, also those of the past, and with SQL what the tables were then.
     FollowChanges: Owner, "follow changes";
     /// All that it holds, with the values of its variables and what was deleted not long ago.
     BackUp: Owner, "back up database";
@@ -107,8 +107,11 @@ pub fn standing_with(record: &DatabaseRecord, identity: &Identity, role: Option<
 
 /// What a caller of this standing may do inside of a database.
 pub fn rights_of(standing: Standing) -> Rights {
-    if allows(standing, Action::Write) && allows(standing, Action::CallPrivate) {
+    if allows(standing, Action::FollowChanges) {
         return Rights::All;
+    }
+    if allows(standing, Action::Write) && allows(standing, Action::CallPrivate) {
+        return Rights::Writes;
     }
     match allows(standing, Action::ReadAll) {
         true => Rights::Reads,

@@ -1,5 +1,7 @@
 //! What the parser makes of a text: names are not resolved, nothing has a type.
 
+use std::ops::Range;
+
 use crate::lexer::Comparison;
 
 /// Position of an [`Expression`] in its [`Expressions`].
@@ -175,6 +177,8 @@ pub(crate) struct Select {
     pub condition: Option<Expressions>,
     /// The number after `LIMIT` as written.
     pub limit: Option<String>,
+    /// What stands behind `AS OF`, and where in the text the clause is. Not of the reference's language.
+    pub as_of: Option<(String, Range<usize>)>,
     pub shape: Shape,
 }
 

@@ -254,6 +254,7 @@ impl Parser<'_> {
         }
         let from = self.table_ref()?;
         let joins = self.joins()?;
+        let as_of = self.as_of();
         let condition = if self.take_word("WHERE") {
             Some(self.condition()?)
         } else {
@@ -283,6 +284,7 @@ impl Parser<'_> {
             joins,
             condition,
             limit,
+            as_of,
             shape,
         })
     }

@@ -1,9 +1,10 @@
 //! From text to checked queries.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use lightcone_schema::{TableAccess, TableKind, TableSchema, ViewSchema};
-use lightcone_types::Identity;
+use lightcone_types::{AsOf, Identity};
 
 use crate::ast;
 use crate::block::{instance_of, Names};
@@ -21,6 +22,8 @@ use crate::words::quoted;
 pub enum Statement {
     Select(Query),
     Write(WritePlan),
+    /// A query on a state of the past: which one, and its text without that clause, to be compiled with the tables of then.
+    Past(AsOf, String),
 }
 
 impl Statement {
@@ -28,7 +31,7 @@ impl Statement {
     pub fn into_query(self) -> Option<Query> {
         match self {
             Statement::Select(query) => Some(query),
-            Statement::Write(_) => None,
+            Statement::Write(_) | Statement::Past(..) => None,
         }
     }
 }
@@ -82,7 +85,13 @@ fn compile(
             ..query
         })
     };
-    match parse(text, language)? {
+    let statement = parse(text, language)?;
+    if let ast::Statement::Select(select) | ast::Statement::Explain(select) = &statement {
+        if let Some((moment, clause)) = &select.as_of {
+            return past(text, moment, clause);
+        }
+    }
+    match statement {
         ast::Statement::Select(select) => query(&select).map(Statement::Select),
         ast::Statement::Explain(select) => Ok(Statement::Select(Query {
             explain: true,
@@ -94,6 +103,21 @@ fn compile(
         }
         ast::Statement::Show(name) => query(&dml::read_variable(&name)?).map(Statement::Select),
     }
+}
+
+/// The clause is blanked, so that errors name the places of the text as it was written.
+fn past(text: &str, moment: &str, clause: &Range<usize>) -> Result<Statement> {
+    let as_of = moment.parse().map_err(|_| SqlError::InvalidLiteral {
+        text: moment.to_owned(),
+        ty: "Timestamp".to_owned(),
+    })?;
+    let blank = text[clause.clone()].chars().map(|c| match c {
+        '\n' => '\n',
+        _ => ' ',
+    });
+    let (before, behind) = (&text[..clause.start], &text[clause.end..]);
+    let text = before.chars().chain(blank).chain(behind.chars()).collect();
+    Ok(Statement::Past(as_of, text))
 }
 
 /// Compiles a query whose rows are results of aggregates, which is what views return beyond the subscription language. None if

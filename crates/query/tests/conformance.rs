@@ -10,7 +10,8 @@ use common::{
 };
 use lightcone_query::{
     admit_subscription, check_rule, compile_statement, compile_subscription, expand_subscribe_all,
-    read_subscribe_text, GuardSays, Projection, SqlError, SubscribeText, LIVE_RELATIONS_MAX,
+    read_subscribe_text, GuardSays, Projection, SqlError, Statement, SubscribeText,
+    LIVE_RELATIONS_MAX,
 };
 use lightcone_types::{AlgebraicType, AlgebraicValue as V, ColId, Identity, ProductType};
 use lightcone_vectors::{each, file, sections_are, Entry};
@@ -861,5 +862,61 @@ fn row_level_security_rules() {
     ] {
         let error = check(text).expect_err(text).to_string();
         assert!(error.starts_with(reason), "{text}: {error}");
+    }
+}
+
+/// `AS OF` behind the tables, for the whole statement; anywhere else `OF` is an alias, or what follows is no clause.
+#[test]
+fn states_of_the_past() {
+    let compiled = |text: &str| compile_statement(text, &catalog(), &owner());
+    for (text, as_of, rest) in [
+        ("SELECT * FROM t AS OF 12", "12", "SELECT * FROM t         "),
+        ("select * from t x as of 12 where int = 1;", "12", "select * from t x          where int = 1;"),
+        (
+            "SELECT * FROM gone AS OF SYSTEM TIME '2026-11-22T10:00:00+01:00' LIMIT 1",
+            "2026-11-22T09:00:00Z",
+            "SELECT * FROM gone                                               LIMIT 1",
+        ),
+        (
+            "EXPLAIN SELECT a.* FROM t a JOIN t b ON a.int = b.int AS\nOF '7' WHERE a.int IN (SELECT int FROM t AS of)",
+            "7",
+            "EXPLAIN SELECT a.* FROM t a JOIN t b ON a.int = b.int   \n       WHERE a.int IN (SELECT int FROM t AS of)",
+        ),
+    ] {
+        match compiled(text) {
+            Ok(Statement::Past(found, without)) => {
+                assert_eq!(Ok(found), as_of.parse(), "{text}");
+                assert_eq!(without, rest, "{text}");
+            }
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+    for text in [
+        "SELECT of.* FROM t AS OF WHERE of.int = 1",
+        "SELECT of.* FROM t AS of",
+    ] {
+        assert!(matches!(compiled(text), Ok(Statement::Select(_))), "{text}");
+    }
+    for text in [
+        "SELECT * FROM t AS OF 12 AS OF 13",
+        "SELECT * FROM t AS OF 12 JOIN t b",
+        "SELECT * FROM t WHERE int = 1 AS OF 12",
+        "SELECT * FROM t AS OF -1",
+        "SELECT * FROM t AS OF 1e3",
+        "SELECT * FROM t AS OF '2026-11-22'",
+        "SELECT * FROM t AS OF SYSTEM TIME now()",
+        "SELECT * FROM t WHERE int IN (SELECT int FROM t AS OF 12)",
+        "DELETE FROM t AS OF 12",
+    ] {
+        assert!(compiled(text).is_err(), "{text}");
+    }
+    for text in [
+        "SELECT * FROM t AS OF 12",
+        "SELECT * FROM t AS OF SYSTEM TIME '2026-11-22T10:00:00Z'",
+    ] {
+        assert!(
+            compile_subscription(text, &catalog(), &owner()).is_err(),
+            "{text}"
+        );
     }
 }

@@ -296,7 +296,7 @@ proptest! {
         "SELECT", "*", "FROM", "t", "WHERE", "a", "b", "s", "f", "i", "x", ".", ",", "(", ")", "=", "<", "<>", "AND",
         "OR", "NOT", "TRUE", "1", "-", "+", "1e9", "'x'", "0xab", "X'ab'", ":", "sender", "JOIN", "ON", "LIMIT", "AS",
         "COUNT", "IN", "IS", "BETWEEN", "CASE", "NULL", "\"a\"", ";", "$1", "::", "[", "DISTINCT", "GROUP", "BY", "INSERT",
-        "INTO", "SET", "row_limit", "SHOW", "user", "--", "/*", "\n", "é", "L",
+        "INTO", "SET", "row_limit", "SHOW", "user", "OF", "SYSTEM", "TIME", "--", "/*", "\n", "é", "L",
     ]), 0..40)) {
         let text = words.join(" ");
         fuzz_sql(text.as_bytes());

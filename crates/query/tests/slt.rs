@@ -170,7 +170,7 @@ impl Session {
         let compiled = compile_statement(text, &self.database, &self.caller);
         let query = match compiled.unwrap_or_else(|e| panic!("{text}: {e}")) {
             Statement::Select(query) => query,
-            Statement::Write(_) => panic!("{text}: no query"),
+            Statement::Write(_) | Statement::Past(..) => panic!("{text}: no query"),
         };
         let types: Vec<T> = (query.output_type().elements.into_iter())
             .map(|element| element.algebraic_type)

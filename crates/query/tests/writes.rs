@@ -12,7 +12,7 @@ use lightcone_vectors::{each, file};
 fn write(text: &str) -> Result<WritePlan, String> {
     match compile_statement(text, &catalog(), &owner()) {
         Ok(Statement::Write(plan)) => Ok(plan),
-        Ok(Statement::Select(_)) => panic!("{text}: a query"),
+        Ok(Statement::Select(_) | Statement::Past(..)) => panic!("{text}: a query"),
         Err(error) => Err(error.to_string()),
     }
 }

@@ -94,6 +94,7 @@ async fn rights_inside_over_http() {
             ),
             ("DELETE FROM secret WHERE id = 1", Action::Write),
             ("SET row_limit = 100", Action::Write),
+            ("SELECT * FROM secret AS OF 1", Action::FollowChanges),
         ] {
             let (status, body) = sql(text).await;
             let expected = if allows(person.standing, action) {
@@ -158,6 +159,13 @@ async fn rights_inside_over_postgres() {
                 assert!(["42501", "42P01"].contains(&code(&error)), "{error}");
             }
         }
+        let past = "SELECT * FROM secret AS OF 1";
+        let simple = client.simple_query(past).await;
+        let allowed = allows(person.standing, Action::FollowChanges);
+        assert_eq!(simple.is_ok(), allowed, "{}: {simple:?}", person.name);
+        let prepared = client.query(past, &[]).await.expect_err("it is refused");
+        let text = format!("{prepared:?}");
+        assert!(text.contains("[LC0418]"), "{text}");
         // The catalogue shows what can be read.
         let listed = client
             .query("SELECT relname FROM pg_class WHERE relname = 'secret'", &[])

@@ -9,6 +9,7 @@
 
 mod algebraic_type;
 mod algebraic_value;
+mod as_of;
 pub mod bsatn;
 mod cut;
 mod due;
@@ -26,6 +27,7 @@ pub use algebraic_type::{
     AlgebraicType, ProductType, ProductTypeElement, SumType, SumTypeVariant, TypePart, TypeRef,
 };
 pub use algebraic_value::{cmp_floats, AlgebraicValue};
+pub use as_of::AsOf;
 pub use bsatn::{Decode, DecodeError, Encode, Reader};
 pub use cut::{cut, cut_name, SHOWN_NAME_BYTES_MAX};
 pub use due::Due;

@@ -7,6 +7,7 @@ use lightcone_engine::{CommitOutput, Datastore, ModuleRecord};
 use lightcone_host::{
     HostConfig, ModuleInstance, OpenTransaction, ReducerCall, ReducerOutcome, FATAL_ERROR_TEXT,
 };
+use lightcone_schema::ModuleDef;
 use lightcone_types::ConnectionId;
 
 use crate::commit::seal;
@@ -59,22 +60,8 @@ fn creating_transaction(
     options.configure(&mut datastore);
     datastore.know_old_tables(&program.def);
     datastore.begin();
-    datastore.bootstrap();
-    for table in &program.def.tables {
-        say(&format!("Creating table `{}`", table.name));
-    }
-    datastore.create_tables(&program.def)?;
-    let mut views: Vec<&str> = program.def.views.iter().map(|view| &*view.name).collect();
-    views.sort_unstable();
-    for view in views {
-        say(&format!("Creating table for view `{view}`"));
-    }
-    datastore.create_views(&program.def)?;
-    for (table, sql) in rules::checked(&datastore, &program.def, options.owner)? {
-        say(&format!("Creating row level security `{sql}`"));
-        datastore.put_row_level_security(table, &sql)?;
-    }
-    datastore.set_module_record(&module_record(options, program))?;
+    let record = module_record(options, program);
+    create_catalog(&mut datastore, &program.def, &record, &say)?;
     datastore.set_environment(variables)?;
     if let Some(init) = program.def.init {
         say("Invoking `init` reducer");
@@ -88,6 +75,32 @@ fn creating_transaction(
         instance,
         records: output.records,
     })
+}
+
+/// The tables, views, rules and program of a database without rows, in its first transaction.
+pub(crate) fn create_catalog(
+    datastore: &mut Datastore,
+    def: &ModuleDef,
+    record: &ModuleRecord,
+    say: impl Fn(&str),
+) -> Result<(), Error> {
+    datastore.bootstrap();
+    for table in &def.tables {
+        say(&format!("Creating table `{}`", table.name));
+    }
+    datastore.create_tables(def)?;
+    let mut views: Vec<&str> = def.views.iter().map(|view| &*view.name).collect();
+    views.sort_unstable();
+    for view in views {
+        say(&format!("Creating table for view `{view}`"));
+    }
+    datastore.create_views(def)?;
+    for (table, sql) in rules::checked(datastore, def, record.owner_identity)? {
+        say(&format!("Creating row level security `{sql}`"));
+        datastore.put_row_level_security(table, &sql)?;
+    }
+    datastore.set_module_record(record)?;
+    Ok(())
 }
 
 fn module_record(options: &DatabaseOptions, program: &Program) -> ModuleRecord {

@@ -10,7 +10,7 @@ use lightcone_outbound::{Outbound, OutboundOptions, OwnPorts};
 
 use crate::config::{Config, EnginePool};
 use crate::error::Error;
-use crate::memory::available_bytes;
+use crate::memory::{available_bytes, free_bytes};
 use crate::network::Descriptors;
 
 /// The limits of every database: `[limits]`, and what other sections say.
@@ -72,6 +72,7 @@ pub fn commons(
     let memory_max = MemoryMax {
         clients_bytes: part(config.limits.clients_memory_percent),
         procedures_bytes: part(config.limits.procedures_memory_percent).max(PROCEDURES_BYTES_MIN),
+        free_bytes,
     };
     let threads = std::thread::available_parallelism().map_or(2, usize::from);
     let (process, machine) = (process.clone(), Machine::current());

@@ -114,6 +114,7 @@ fn rows_of(
         joins: Vec::new(),
         condition,
         limit: None,
+        as_of: None,
         shape: Shape::default(),
     };
     let query = check_select(text, &select, names)?.with_rules(names)?;

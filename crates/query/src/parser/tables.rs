@@ -1,5 +1,7 @@
 //! Which tables a query reads, and how they are joined.
 
+use std::ops::Range;
+
 use super::Parser;
 use crate::ast::{ColumnName, Expression, Expressions, Join, TableRef};
 use crate::error::{Result, SqlError};
@@ -27,7 +29,9 @@ impl Parser<'_> {
             }
             _ => (Vec::new(), None),
         };
-        let alias = if self.take_word("AS") {
+        let alias = if self.as_of_words().is_some() {
+            None
+        } else if self.take_word("AS") {
             Some(self.word()?)
         } else {
             match self.kind() {
@@ -46,6 +50,27 @@ impl Parser<'_> {
             arguments,
             call,
         })
+    }
+
+    /// `AS OF [SYSTEM TIME]` with a value behind it: how many words it is. Else `OF` is an alias.
+    fn as_of_words(&self) -> Option<usize> {
+        let words = match self.is_word_after(2, "SYSTEM") && self.is_word_after(3, "TIME") {
+            true => 4,
+            false => 2,
+        };
+        let is_here = self.is_word("AS") && self.is_word_after(1, "OF");
+        let has_value = matches!(self.kind_after(words), Kind::Number | Kind::Text);
+        let may_stand_here = self.language.is_ad_hoc() && !self.is_in_subquery();
+        (is_here && has_value && may_stand_here).then_some(words)
+    }
+
+    /// The state that the whole statement is of, if it says so.
+    pub(super) fn as_of(&mut self) -> Option<(String, Range<usize>)> {
+        let words = self.as_of_words()?;
+        let start = self.token().start;
+        self.at += words;
+        let end = self.token().end;
+        Some((self.literal()?.text, start..end))
     }
 
     pub(super) fn joins(&mut self) -> Result<Vec<Join>> {

@@ -251,6 +251,7 @@ pub fn ad_hoc(text: &str) -> Result<SelectPlan, SqlError> {
             }
             change => panic!("{change:?} reads no rows"),
         },
+        Statement::Past(as_of, _) => panic!("{text}: the state {as_of}"),
     };
     compile_statement(text, &catalog(), &guest()).map(plan_of)
 }

@@ -7,7 +7,7 @@ use lightcone_backup::{
     LogEntry, ObjectHash, PackEntry, Place, Plan, FORMAT,
 };
 use lightcone_log::LogOffset;
-use lightcone_types::Timestamp;
+use lightcone_types::{AsOf, Timestamp};
 use tokio::sync::mpsc;
 
 use super::place::{PlaceOption, Store};
@@ -29,36 +29,13 @@ pub struct Args {
     place: PlaceOption,
     /// The state before the transaction with this number, or at this moment, like 2026-11-22T10:00:00Z; else that of the newest backup
     #[arg(long, value_name = "OFFSET|TIME")]
-    to: Option<To>,
+    to: Option<AsOf>,
     /// The nickname, host name or URL of the server
     #[arg(short, long, value_name = "SERVER")]
     server: Option<String>,
     /// Ask nothing: answer yes to every question, and log in with the target server if need be
     #[arg(short, long)]
     yes: bool,
-}
-
-/// What is wanted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum To {
-    Offset(u64),
-    /// Microseconds since the Unix epoch.
-    Moment(i64),
-}
-
-impl std::str::FromStr for To {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<To, String> {
-        if let Ok(offset) = text.parse() {
-            return Ok(To::Offset(offset));
-        }
-        let moment = Timestamp::parse_rfc3339(text);
-        let moment = moment.map(|moment| To::Moment(moment.micros()));
-        moment.map_err(|_| {
-            "expected the number of a transaction, or a time like 2026-11-22T10:00:00Z".to_owned()
-        })
-    }
 }
 
 pub async fn run(context: &mut Context, args: Args) -> Result<()> {
@@ -105,15 +82,15 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
 }
 
 /// What leads to the wanted place, in the newest backup that has it.
-async fn find<'m>(store: &Store, histories: &[History<'m>], to: Option<To>) -> Result<Plan<'m>> {
+async fn find<'m>(store: &Store, histories: &[History<'m>], to: Option<AsOf>) -> Result<Plan<'m>> {
     let Some(newest) = histories.first() else {
         bail!("LC0889", "there are no backups in {}", store.shown(""));
     };
     for history in histories {
         let offset = match to {
             None => Some(history.newest.end.offset),
-            Some(To::Offset(offset)) => Some(LogOffset::new(offset)),
-            Some(To::Moment(moment)) => at_moment(store, history, moment).await?,
+            Some(AsOf::Offset(offset)) => Some(LogOffset::new(offset)),
+            Some(AsOf::Moment(moment)) => at_moment(store, history, moment.micros()).await?,
         };
         if let Some(plan) = offset.and_then(|offset| history.plan(offset)) {
             return Ok(plan);
@@ -298,18 +275,6 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn places_are_numbers_or_times() {
-        assert_eq!("1234".parse(), Ok(To::Offset(1234)));
-        let moment = To::Moment(1_795_341_600_000_000);
-        assert_eq!("2026-11-22T10:00:00Z".parse(), Ok(moment));
-        assert_eq!("2026-11-22T11:00:00+01:00".parse(), Ok(moment));
-        for text in ["", "yesterday", "-1", "2026-11-22"] {
-            assert!(text.parse::<To>().is_err(), "{text}");
-        }
-    }
-
-    /// Of a backup without transactions.
     #[tokio::test]
     async fn moments_before_the_first_backup_are_not_known() {
         let end = Place {

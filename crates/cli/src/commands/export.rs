@@ -1,0 +1,233 @@
+//! `spacetime export` (07 §5.21): the rows of all tables as lines of JSON, and the module. It asks as any client does, so it exports from
+//! every server that answers SQL over HTTP.
+
+mod answer;
+
+use std::fs::File;
+use std::io::{BufWriter, Write as _};
+use std::path::{Path, PathBuf};
+
+use lightcone_types::json::{parse, value_from_node, write_string, Node};
+use lightcone_types::{AlgebraicType, AlgebraicValue, Identity, Typespace};
+use reqwest::Response;
+use serde::Deserialize;
+
+use self::answer::Rows;
+use super::logs::each_line;
+use super::{Common, Context};
+use crate::build::HostType;
+use crate::error::{FileResult as _, Result};
+use crate::http::{body_text, encode, refusal, success_text, Client};
+use crate::output::{remark, result};
+use crate::schema::Schema;
+
+/// The version of the layout.
+pub(super) const FORMAT: u32 = 1;
+/// Written last: without it an export is not whole.
+pub(super) const SCHEMA_FILE: &str = "schema.json";
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The name or identity of the database
+    database: Option<String>,
+    /// A new or empty directory for the files
+    #[arg(short, long, value_name = "DIR")]
+    out: PathBuf,
+    /// Read the tables one after the other, each as it is then, in place of all as they were at one moment
+    #[arg(long)]
+    table_by_table: bool,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// What `schema.json` says to who imports it. More is in it for others: the identity of the database, the transaction before which the
+/// state is, of each table the type of its rows, and the definition of the module.
+#[derive(Debug, Deserialize)]
+pub(super) struct Export {
+    pub format: u32,
+    /// The file with the program.
+    pub module: String,
+    pub tables: Vec<ExportedTable>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct ExportedTable {
+    pub name: String,
+    pub file: String,
+    pub rows: u64,
+}
+
+pub async fn run(context: &mut Context, args: Args) -> Result<()> {
+    let (client, identity, name) = args.common.reach(context, args.database).await?;
+    make_empty(&args.out)?;
+    let schema = Schema::fetch(&client, &identity).await?;
+    let as_of = match args.table_by_table {
+        true => None,
+        false => match offset(&client, &identity).await {
+            Ok(offset) => Some(offset),
+            Err(error) => {
+                remark!("warning: the tables are read one after the other, each as it is then, as this server does not tell you of states of the past: {error}");
+                None
+            }
+        },
+    };
+    let exporting = Exporting {
+        client: &client,
+        path: format!("/v1/database/{identity}/sql"),
+        as_of: as_of.map(|offset| format!(" AS OF {offset}")),
+        directory: &args.out,
+    };
+    let module = exporting.module().await?;
+    let (mut tables, mut rows) = (Vec::new(), 0);
+    for table in schema.tables.iter().filter(|table| table.is_stored) {
+        let (text, count) = exporting.table(&table.name).await?;
+        rows += count;
+        tables.push(text);
+    }
+    if Schema::fetch(&client, &identity).await?.json != schema.json {
+        bail!("LC0892", "the module of {name} was updated meanwhile, so that rows and definition may not fit together. Remove {} and export again", args.out.display());
+    }
+    let as_of = as_of.map_or("null".to_owned(), |offset| offset.to_string());
+    let text = format!(
+        "{{\"format\":{FORMAT},\"database\":\"{}\",\"as_of\":{as_of},\"module\":\"{module}\",\"tables\":[{}],\"definition\":{}}}\n",
+        identity.to_hex(),
+        tables.join(","),
+        schema.json,
+    );
+    write(&args.out.join(SCHEMA_FILE), text.as_bytes())?;
+    let count = tables.len();
+    result!(
+        "Exported {name} to {}: {rows} rows of {count} tables.",
+        args.out.display()
+    );
+    Ok(())
+}
+
+/// Files of two exports must not be mixed.
+fn make_empty(directory: &Path) -> Result<()> {
+    std::fs::create_dir_all(directory).or_cannot("create", directory)?;
+    let mut entries = std::fs::read_dir(directory).or_cannot("read", directory)?;
+    match entries.next() {
+        None => Ok(()),
+        Some(_) => bail!(
+            "LC0892",
+            "{} is not empty: an export needs a directory of its own",
+            directory.display()
+        ),
+    }
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    std::fs::write(path, bytes).or_cannot("write", path)
+}
+
+/// The first transaction that is not there yet.
+async fn offset(client: &Client, database: &Identity) -> Result<u64> {
+    let mut found = None;
+    let path = format!("/v1/database/{database}/changes?follow=false");
+    each_line(client, &path, |line| {
+        let id = line
+            .strip_prefix("id: ")
+            .and_then(|id| id.split('-').next());
+        found = id.and_then(|offset| offset.parse().ok());
+        Ok(false)
+    })
+    .await?;
+    found.ok_or_else(|| coded!("LC0616", "the server does not say where its log ends"))
+}
+
+struct Exporting<'e> {
+    client: &'e Client,
+    path: String,
+    /// The clause that all queries have.
+    as_of: Option<String>,
+    directory: &'e Path,
+}
+
+impl Exporting<'_> {
+    /// The answer to `SELECT <columns> FROM <table>`.
+    async fn ask(&self, columns: &str, table: &str) -> Result<Response> {
+        let as_of = self.as_of.as_deref().unwrap_or_default();
+        let table = table.replace('"', "\"\"");
+        let query = format!("SELECT {columns} FROM \"{table}\"{as_of}");
+        self.client
+            .send(self.client.post(&self.path).body(query))
+            .await
+    }
+
+    /// Writes the program, and gives the name of its file.
+    async fn module(&self) -> Result<String> {
+        let answer = self.ask("program_kind, program_bytes", "st_module").await?;
+        let text = success_text(answer).await?;
+        let no_program = || {
+            coded!("LC0892", "the server does not tell you the program of the database: that is for those who may read all of its tables")
+        };
+        let root = parse(&text).map_err(caused!("LC0616", "the server's answer is not JSON"))?;
+        let rows = root
+            .as_array()
+            .and_then(|answers| answers.first()?.get("rows")?.as_array());
+        let row = rows.and_then(|rows| rows.first()?.as_array());
+        let [kind, program] = row.ok_or_else(no_program)? else {
+            return Err(no_program());
+        };
+        let program = value_from_node(&Typespace::default(), &AlgebraicType::bytes(), program);
+        let Ok(AlgebraicValue::Bytes(program)) = program else {
+            return Err(no_program());
+        };
+        let file = match Node::as_u64(kind) {
+            Some(1) => module_file(HostType::Js),
+            _ => module_file(HostType::Wasm),
+        };
+        write(&self.directory.join(file), &program)?;
+        Ok(file.to_owned())
+    }
+
+    /// Writes the rows of a table, one at a time. Gives what `schema.json` says of it, and how many there are.
+    async fn table(&self, name: &str) -> Result<(String, u64)> {
+        let mut answer = self.ask("*", name).await?;
+        if !answer.status().is_success() {
+            let status = answer.status();
+            return Err(refusal(status, &body_text(answer).await?));
+        }
+        // Names may have characters that names of files have not.
+        let file = format!("{}.ndjson", encode(name));
+        let path = self.directory.join(&file);
+        let mut out = BufWriter::new(File::create(&path).or_cannot("create", &path)?);
+        let mut rows = Rows::default();
+        while let Some(part) = answer
+            .chunk()
+            .await
+            .map_err(|e| self.client.unreachable(e))?
+        {
+            let lines = rows.take(&part).map_err(|why| {
+                coded!(
+                    "LC0616",
+                    "the server's answer is not one this program can read: {why}"
+                )
+            })?;
+            out.write_all(&lines).or_cannot("write", &path)?;
+        }
+        out.flush().or_cannot("write", &path)?;
+        let Some((row_type, rows)) = rows.end() else {
+            bail!(
+                "LC0602",
+                "the answer of the server at {} broke off",
+                self.client.base()
+            );
+        };
+        let mut text = "{\"name\":".to_owned();
+        write_string(name, &mut text);
+        text.push_str(&format!(
+            ",\"file\":\"{file}\",\"rows\":{rows},\"type\":{row_type}}}"
+        ));
+        Ok((text, rows))
+    }
+}
+
+/// The name says in which language the program is.
+pub(super) fn module_file(host_type: HostType) -> &'static str {
+    match host_type {
+        HostType::Wasm => "module.wasm",
+        HostType::Js => "module.js",
+    }
+}
