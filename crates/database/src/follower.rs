@@ -10,10 +10,11 @@ use crate::environment::elsewhere;
 use crate::error::Error;
 use crate::handle::{DatabaseHandle, ShutdownReason};
 use crate::inbox::Input;
-use crate::open::open_log;
+use crate::open::{make_directory, open_log};
 use crate::options::DatabaseOptions;
 
-/// A copy of a database, in a directory of its own, that takes the frames of its leader.
+/// A copy of a database, in a directory of its own, that takes the frames of its leader. One that is dropped without being
+/// [closed](Self::close) stops a moment later.
 pub struct Follower {
     options: DatabaseOptions,
     /// None before the first transaction has come, which makes the database.
@@ -155,6 +156,7 @@ impl Follower {
         self.close().await;
         let options = self.options.clone();
         let opened = elsewhere(self.options.environment(), move || {
+            make_directory(&options)?;
             let (mut log, _) = open_log(&options)?;
             let changed = change(&options, &mut log);
             let tail = log.tail();

@@ -90,7 +90,7 @@ mod writer;
 pub use backup::{Backup, BackupAfter};
 pub use budget::{HeldBytes, HeldMemory, Holder};
 pub use calls::{CallArgs, CallError, CallOutcome, Caller, HandlerReply, HandlerSender};
-pub use changes::{Changes, Place};
+pub use changes::{Changes, Place, RowForm};
 pub use connection::{Connection, RequestSender};
 pub use courier::{Courier, Outlet};
 pub use due::DueNotes;

@@ -215,7 +215,7 @@ fn append(log: &mut dyn Log, first_offset: LogOffset, records: &[u8]) -> Result<
     log.sync()
 }
 
-fn make_directory(options: &DatabaseOptions) -> Result<(), Error> {
+pub(crate) fn make_directory(options: &DatabaseOptions) -> Result<(), Error> {
     let created = options.storage.create_directory(&options.directory);
     created.map_err(|source| Error::Io {
         action: "cannot create",
