@@ -93,8 +93,8 @@ impl Follower {
     /// Takes back all from a place on: transactions that this database had made, or taken, and its leader has not.
     ///
     /// # Errors
-    /// [`LogError::CutAway`] if the log has another history there, or one that was trimmed; [`LogError::OutOfRange`] if a snapshot has
-    /// some of them, so that the follower has to begin anew. Nothing is taken back then.
+    /// [`LogError::CutAway`] if the log has another history there; [`LogError::OutOfRange`] if it begins behind the place, or a snapshot
+    /// has some of them, so that the follower has to begin anew. Nothing is taken back then.
     pub async fn rewind(&mut self, to: Place) -> Result<(), Error> {
         let offset = to.offset;
         self.reopen(move |options, log| {
