@@ -57,7 +57,7 @@ impl Follower {
     ///
     /// # Errors
     /// [`LogError::Fenced`] if there was a newer leader, and [`LogError::BadFrame`] if the frame does not follow: then nothing has
-    /// changed. After any other one, the follower is to be opened anew.
+    /// changed. After any other one, or if this is not awaited to its end, the follower is to be opened anew.
     pub async fn take(&mut self, leader: Epoch, frame: Frame) -> Result<(), Error> {
         if leader < self.epoch {
             return Err(self.fenced(leader));
