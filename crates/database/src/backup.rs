@@ -6,13 +6,14 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use lightcone_backup::{Frame, Head, Item, Place, SnapshotHead, FORMAT};
-use lightcone_log::{LogError, LogFeed, LogOffset, LogReader};
+use lightcone_backup::{Head, Item, Place, SnapshotHead, FORMAT};
+use lightcone_log::{LogError, LogFeed, LogOffset};
 use lightcone_snapshot::{ObjectHash, Snapshot, SnapshotStore};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::budget::{HeldBytes, Holder};
 use crate::error::ChangesError;
+use crate::frames::{goes_on, Frames};
 use crate::handle::DatabaseHandle;
 use crate::shared::Shared;
 
@@ -33,9 +34,7 @@ pub struct BackupAfter {
 pub struct Backup {
     stage: Stage,
     head: Head,
-    reader: LogReader,
-    /// What was sent so far leads to it.
-    place: Place,
+    frames: Frames,
     end: LogOffset,
     /// Held open, so that it stays whole when newer ones take its place.
     snapshot: Option<Snapshot>,
@@ -45,8 +44,6 @@ pub struct Backup {
     ready: Vec<u8>,
     given: usize,
     holder: Holder,
-    _turn: OwnedSemaphorePermit,
-    _user: Arc<()>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -98,7 +95,7 @@ impl Backup {
                 }
                 (place, None)
             }
-            Some((_, Err(why))) => (begin(feed, newest, end)?, Some(why)),
+            Some((_, Err(error))) => (begin(feed, newest, end)?, Some(why_not(error))),
             None => {
                 let why = "it is the first one".to_owned();
                 (begin(feed, newest, end)?, Some(why))
@@ -118,16 +115,13 @@ impl Backup {
                 end: end.get(),
                 begins_because,
             },
-            reader: feed.read(from.offset)?,
-            place: from,
+            frames: Frames::open(feed, from, turn, shared.users.clone())?,
             end,
             snapshot,
             objects,
             ready: Vec::new(),
             given: 0,
             holder,
-            _turn: turn,
-            _user: shared.users.clone(),
         })
     }
 
@@ -185,46 +179,32 @@ impl Backup {
                 Ok(Stage::Objects)
             }
             Stage::End | Stage::Over => {
-                Item::End(self.place).encode(out);
+                Item::End(self.frames.place()).encode(out);
                 Ok(Stage::Over)
             }
         }
     }
 
     fn frame(&mut self, out: &mut Vec<u8>) -> Result<Stage, ChangesError> {
-        if self.place.offset >= self.end {
+        if self.frames.place().offset >= self.end {
             return Ok(Stage::Snapshot);
         }
-        let Some(frame) = self.reader.next()? else {
-            return Err(ChangesError::Gone);
-        };
-        let frame = Frame {
-            first_offset: frame.first_offset,
-            count: frame.count,
-            epoch: frame.epoch,
-            hash: frame.hash,
-            payload: frame.payload.to_vec(),
-        };
-        // The log has verified it by the rules of its segment.
-        let behind = self.place.behind(&frame);
-        self.place = behind.map_err(|_| ChangesError::OldFrames(frame.first_offset))?;
+        let frame = self.frames.next()?.ok_or(ChangesError::Gone)?;
         Item::Frame(frame).encode(out);
         Ok(Stage::Frames)
     }
 }
 
-/// Whether the log goes on at a place; if not, why.
-fn goes_on(feed: &LogFeed, place: Place) -> Result<(), String> {
-    match feed.hash_at(place.offset) {
-        Ok(Some(hash)) if hash == place.hash => Ok(()),
-        Ok(_) => Err(
-            "the log has other transactions before the place where the last backup ends".to_owned(),
+/// Why the log does not go on where the last backup ends.
+fn why_not(error: LogError) -> String {
+    match error {
+        LogError::CutAway { .. } => {
+            "the log has other transactions before the place where the last backup ends".to_owned()
+        }
+        LogError::LeftBehind { wanted, oldest } => format!(
+            "the last backup ends at transaction {wanted}, and the log begins with transaction {oldest} by now"
         ),
-        Err(LogError::OutOfRange { oldest, .. }) if place.offset < oldest => Err(format!(
-            "the last backup ends at transaction {}, and the log begins with transaction {oldest} by now",
-            place.offset
-        )),
-        Err(error) => Err(error.to_string()),
+        error => error.to_string(),
     }
 }
 

@@ -8,6 +8,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use base64::engine::general_purpose::STANDARD as BASE64;
+use base64::Engine as _;
 use lightcone_engine::record::{Group, GroupKind, Record, Records};
 use lightcone_engine::{is_hidden, Catalog, Change, RecoveryError};
 use lightcone_log::{LogError, LogFeed, LogHash, LogOffset, LogReader};
@@ -71,6 +73,16 @@ impl FromStr for Place {
     }
 }
 
+/// How a stream has rows and keys.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RowForm {
+    /// Each as an object.
+    #[default]
+    Json,
+    /// The BSATN array of all that one change has, in base64.
+    Bsatn,
+}
+
 /// A stream of changes.
 pub struct Changes {
     catalog: Catalog,
@@ -83,6 +95,7 @@ pub struct Changes {
     /// Where the stream ends, if it does not follow.
     end: Option<LogOffset>,
     tables: Tables,
+    form: RowForm,
     /// Why nothing comes behind what was told.
     failed: Option<ChangesError>,
     memory: HeldMemory,
@@ -188,6 +201,7 @@ impl Changes {
             place: Place { offset, hash: None },
             end: (!follows).then_some(end),
             tables,
+            form: RowForm::default(),
             failed: None,
             memory: holder.memory(),
             holder,
@@ -210,6 +224,11 @@ impl Changes {
         };
         let unknown = self.tables.0.iter().find(|name| !is_there(name));
         unknown.map_or(Ok(()), |name| Err(ChangesError::NoSuchTable(name.clone())))
+    }
+
+    /// With rows in this form.
+    pub fn in_form(self, form: RowForm) -> Changes {
+        Changes { form, ..self }
     }
 
     /// Up to where everything was told.
@@ -319,6 +338,7 @@ impl Changes {
             frame,
             place,
             tables,
+            form,
             memory,
             ..
         } = self;
@@ -352,7 +372,7 @@ impl Changes {
         let head = (offset, *place, frame.committed);
         let count = |text: usize| memory.count(bytes + text);
         let mut event = Event::begin(out, tables, head, count);
-        event.is_short = frame.is_too_large;
+        (event.form, event.is_short) = (*form, frame.is_too_large);
         let told = catalog.follow(offset, &record, |catalog, change| {
             event.tell(catalog, change)
         });
@@ -400,6 +420,7 @@ struct Event<'e, Count> {
     out: &'e mut String,
     tables: &'e Tables,
     offset: LogOffset,
+    form: RowForm,
     start: usize,
     /// Where its changes begin; of rows with their table.
     changes: Vec<(usize, Option<Arc<TableSchema>>)>,
@@ -423,6 +444,7 @@ impl<'e, Count: FnMut(usize) -> Result<(), Exceeded>> Event<'e, Count> {
             out,
             tables,
             offset,
+            form: RowForm::default(),
             start,
             changes: Vec::new(),
             is_short: false,
@@ -517,25 +539,53 @@ impl<'e, Count: FnMut(usize) -> Result<(), Exceeded>> Event<'e, Count> {
             }
             self.out.push(']');
         }
-        self.out.push_str(&format!(",\"{kind}\":["));
+        self.out.push_str(&format!(",\"{kind}\":"));
+        if self.form == RowForm::Bsatn {
+            return self.rows_in_bsatn(group);
+        }
+        self.out.push('[');
         let ty = AlgebraicType::Product(row_type(columns));
         for (nth, row) in group.entries(schema).enumerate() {
             let row = AlgebraicValue::Product(row.map_err(|error| self.wrong(error))?);
             self.out.push_str(if nth > 0 { "," } else { "" });
             value_to_json_named(&Typespace::default(), &ty, &row, self.out);
-            if self.out.capacity() > self.counted {
-                self.counted = self.out.capacity();
-                match (self.count)(self.counted) {
-                    Err(Exceeded::Client { .. }) => {
-                        self.shorten();
-                        return Ok(());
-                    }
-                    counted => counted?,
-                }
+            if !self.count_text(self.out.capacity())? {
+                return Ok(());
             }
         }
         self.out.push_str("]}");
         Ok(())
+    }
+
+    fn rows_in_bsatn(&mut self, group: &Group<'_>) -> Result<(), ChangesError> {
+        let text_bytes = (group.rows.len() + 6).div_ceil(3) * 4;
+        if !self.count_text(self.out.len() + text_bytes)? {
+            return Ok(());
+        }
+        self.out.reserve_exact(text_bytes + 3);
+        // The count and two bytes are eight digits, so that the rest needs no copy.
+        let (first, rest) = group.rows.split_at(group.rows.len().min(2));
+        let head = [&group.row_count.to_le_bytes(), first].concat();
+        self.out.push('"');
+        BASE64.encode_string(head, self.out);
+        BASE64.encode_string(rest, self.out);
+        self.out.push_str("\"}");
+        Ok(())
+    }
+
+    /// Counts what the text takes. False: it is more than the client may have, so rows are left out.
+    fn count_text(&mut self, bytes: usize) -> Result<bool, Exceeded> {
+        if bytes <= self.counted {
+            return Ok(true);
+        }
+        self.counted = bytes;
+        match (self.count)(bytes) {
+            Err(Exceeded::Client { .. }) => {
+                self.shorten();
+                Ok(false)
+            }
+            counted => counted.map(|()| true),
+        }
     }
 
     fn table(

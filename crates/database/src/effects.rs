@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, Sender};
 use std::sync::Arc;
 
 use lightcone_engine::CommitOutput;
-use lightcone_log::{LogOffset, LogWriter, ProposeError, PAYLOAD_BYTES_MAX};
+use lightcone_log::{Followed, LogOffset, LogWriter, ProposeError, PAYLOAD_BYTES_MAX};
 use parking_lot::Mutex;
 
 use crate::events::{Batch, Event, FanoutItem};
@@ -26,6 +26,8 @@ pub(crate) struct Effects {
     pub output: CommitOutput,
     /// Where the record of each transaction ends in `output.records`.
     pub ends: Vec<usize>,
+    /// The records are a frame of the database that this one follows.
+    pub followed: Option<Followed>,
     /// What clients hear of.
     pub batch: Box<Batch>,
 }
@@ -57,6 +59,7 @@ impl WayOut {
 
     fn propose(&mut self, effects: &mut Effects, next_offset: LogOffset) -> bool {
         let (records, ends) = (&mut effects.output.records, &mut effects.ends);
+        let followed = effects.followed.take();
         let mut first_offset = std::mem::replace(&mut self.next_offset, next_offset);
         assert_eq!(
             next_offset - first_offset,
@@ -66,11 +69,12 @@ impl WayOut {
         let payload = std::mem::take(records);
         let mut is_full = false;
         if payload.len() <= PAYLOAD_BYTES_MAX {
-            (*records, is_full) = self.submit(first_offset, ends.len() as u32, payload);
+            (*records, is_full) = self.submit(first_offset, ends.len() as u32, payload, followed);
         } else {
             // The transactions of one item can be so large together: a connect, a call and a disconnect.
             for (bytes, count) in pieces(ends, PAYLOAD_BYTES_MAX) {
-                is_full |= self.submit(first_offset, count, payload[bytes].to_vec()).1;
+                let piece = payload[bytes].to_vec();
+                is_full |= self.submit(first_offset, count, piece, None).1;
                 first_offset += u64::from(count);
             }
         }
@@ -79,8 +83,18 @@ impl WayOut {
     }
 
     /// Gives an empty buffer back, and whether the log is full.
-    fn submit(&mut self, first_offset: LogOffset, count: u32, payload: Vec<u8>) -> (Vec<u8>, bool) {
-        match self.log.propose(first_offset, count, payload) {
+    fn submit(
+        &mut self,
+        first_offset: LogOffset,
+        count: u32,
+        payload: Vec<u8>,
+        followed: Option<Followed>,
+    ) -> (Vec<u8>, bool) {
+        let proposed = match followed {
+            None => self.log.propose(first_offset, count, payload),
+            Some(followed) => self.log.follow(first_offset, count, payload, followed),
+        };
+        match proposed {
             Ok(proposed) => return (proposed.spare, proposed.is_full),
             // Fan-out hears of it from the log itself and never releases these results.
             Err(ProposeError::Poisoned(error)) if !error.is_bug() => {

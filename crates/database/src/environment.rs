@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use lightcone_types::Timestamp;
 use tokio::runtime::{Handle, Runtime};
+use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 /// The longest wait for a time of day, so that a clock that was set, or a machine that was suspended, is noticed.
@@ -112,6 +113,20 @@ pub trait Environment: std::fmt::Debug + Send + Sync {
     fn alarm_at(&self, time: Timestamp, work: Work) -> Alarm {
         self.alarm(self.until(time, self.now()), work)
     }
+}
+
+/// Does some work on a thread that may block, to its end also if the caller waits for it no more. None: it panicked.
+pub(crate) async fn elsewhere<T: Send + 'static>(
+    environment: &dyn Environment,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Option<T> {
+    let (reply, done) = oneshot::channel();
+    let work = move || {
+        // The caller may be gone by now.
+        let _ = reply.send(work());
+    };
+    environment.spawn_blocking(Box::new(work));
+    done.await.ok()
 }
 
 /// Something that happens later, unless this is dropped.

@@ -284,6 +284,12 @@ impl From<MigrationError> for UpdateError {
 #[error("{0}")]
 pub(crate) struct NotDurable(pub String);
 
+impl From<NotDurable> for Error {
+    fn from(NotDurable(reason): NotDurable) -> Error {
+        Error::Other(reason)
+    }
+}
+
 impl From<NotDurable> for SqlError {
     fn from(NotDurable(reason): NotDurable) -> SqlError {
         SqlError::Database(reason)

@@ -8,14 +8,16 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
+use lightcone_backup::Frame;
 use lightcone_engine::DatastoreSnapshot;
+use lightcone_log::Epoch;
 use lightcone_schema::ModuleDef;
 use lightcone_table::IndexBuild;
 use lightcone_types::{ColId, ConnectionId, Due, Hash, Identity, TableId, Timestamp};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::calls::{CallError, CallOutcome, Caller, HandlerAnswer, HandlerRequest};
-use crate::error::{ConnectError, SqlError, UpdateError};
+use crate::error::{ConnectError, Error, SqlError, UpdateError};
 use crate::evaluate::Source;
 use crate::inbox_capacity::{Closed, InboxCapacity, Place};
 use crate::live_shapes::LiveShapes;
@@ -60,6 +62,8 @@ pub(crate) enum Input {
     ),
     Query(HttpQuery, Waiter<Result<FoundQuery, SqlError>>),
     Write(HttpWrite, Waiter<Result<Arc<Written>, SqlError>>),
+    /// A frame of the leader of this epoch.
+    Follow(Box<(Epoch, Frame)>, Waiter<Result<(), Error>>),
     TableRows(Waiter<Vec<TableRows>>),
     /// What it has still to do without a request.
     Due(Waiter<Due>),

@@ -85,6 +85,7 @@ impl DatabaseHandle {
             durable,
             replayed: Replayed::default(),
             resumed: None,
+            follows: false,
         })
     }
 
@@ -94,6 +95,14 @@ impl DatabaseHandle {
     /// # Errors
     /// Damage, or a program that does not load any more.
     pub fn open(options: DatabaseOptions) -> Result<DatabaseHandle, Error> {
+        DatabaseHandle::open_as(options, false)
+    }
+
+    /// The same of a leader, or of a database that follows one and makes no transaction of its own.
+    pub(crate) fn open_as(
+        options: DatabaseOptions,
+        follows: bool,
+    ) -> Result<DatabaseHandle, Error> {
         let ground = Ground::new(options);
         let options = &ground.options;
         let (mut durable, recovery) = open_log(options)?;
@@ -127,11 +136,14 @@ impl DatabaseHandle {
             Purpose::Open,
         )?;
         datastore.know_old_tables(&program.def);
-        if acts_by_itself(&program.def) || datastore.has_backfill_tables() {
-            options.note_open()?;
+        let mut backfill = None;
+        if !follows {
+            if acts_by_itself(&program.def) || datastore.has_backfill_tables() {
+                options.note_open()?;
+            }
+            backfill = resumed(&ground, &datastore);
+            bring_up_to_date(options, &mut datastore, &program, &mut durable)?;
         }
-        let resumed = resumed(&ground, &datastore);
-        bring_up_to_date(options, &mut datastore, &program, &mut durable)?;
         threads::start(Opened {
             ground,
             program,
@@ -139,7 +151,8 @@ impl DatabaseHandle {
             instance,
             durable: Box::new(durable),
             replayed,
-            resumed,
+            resumed: backfill,
+            follows,
         })
     }
 }
@@ -203,7 +216,7 @@ fn append(log: &mut dyn Log, first_offset: LogOffset, records: &[u8]) -> Result<
     log.sync()
 }
 
-fn make_directory(options: &DatabaseOptions) -> Result<(), Error> {
+pub(crate) fn make_directory(options: &DatabaseOptions) -> Result<(), Error> {
     let created = options.storage.create_directory(&options.directory);
     created.map_err(|source| Error::Io {
         action: "cannot create",
@@ -221,7 +234,7 @@ pub(crate) fn log_options(options: &DatabaseOptions) -> LogOptions {
     }
 }
 
-fn open_log(options: &DatabaseOptions) -> Result<(LocalLog, Recovery), LogError> {
+pub(crate) fn open_log(options: &DatabaseOptions) -> Result<(LocalLog, Recovery), LogError> {
     LocalLog::open_on(
         options.storage.clone(),
         &options.directory.join("log"),

@@ -11,7 +11,7 @@ use tokio::sync::{oneshot, Semaphore};
 
 use crate::budget::ClientBudget;
 use crate::calls::CallError;
-use crate::environment::Environment;
+use crate::environment::{elsewhere, Environment};
 use crate::history::History;
 use crate::inbox::{Inbox, Input};
 use crate::inbox_capacity::{Closed, InboxPermit};
@@ -235,13 +235,7 @@ impl Shared {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Option<T> {
-        let (reply, done) = oneshot::channel();
-        let work = move || {
-            // The caller may be gone by now.
-            let _ = reply.send(work());
-        };
-        self.environment().spawn_blocking(Box::new(work));
-        done.await.ok()
+        elsewhere(self.environment(), work).await
     }
 
     /// Nothing more is let in.

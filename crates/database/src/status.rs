@@ -15,6 +15,10 @@ use crate::migration_progress::{MigrationProgress, Rehearsals};
 /// What clients of a database are told that ends because of a bug.
 pub(crate) const FAILED_TEXT: &str = "the database failed and restarts [LC0308]";
 
+/// What is refused hears of a database that follows another one.
+const FOLLOWS_TEXT: &str =
+    "this database follows another one, which takes the writes of both [LC0557]";
+
 /// Counters since the database was opened.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DatabaseStats {
@@ -56,6 +60,8 @@ pub(crate) struct Status {
     pub fanout: Arc<FanoutStats>,
     log: OnceLock<Arc<LogWriter>>,
     read_only: OnceLock<ReadOnly>,
+    /// Its leader takes the writes.
+    follows: AtomicBool,
     /// The database ends because it was asked to.
     is_stopping: AtomicBool,
     /// The writer replaces the program.
@@ -131,6 +137,7 @@ impl Status {
             fanout: Arc::default(),
             log: OnceLock::new(),
             read_only: OnceLock::new(),
+            follows: AtomicBool::new(false),
             is_stopping: AtomicBool::new(false),
             is_updating: AtomicBool::new(false),
             migration: MigrationProgress::default(),
@@ -142,16 +149,28 @@ impl Status {
 
     /// Why the database takes no more writes, if so.
     pub fn read_only(&self) -> Option<String> {
-        self.read_only.get().map(|state| state.reason.clone())
+        let follows = self.follows.load(Ordering::Acquire);
+        let failed = self.read_only.get().map(|state| state.reason.clone());
+        failed.or_else(|| follows.then(|| FOLLOWS_TEXT.to_owned()))
     }
 
     /// Why what was done will never be durable.
     pub fn not_durable(&self) -> String {
-        self.read_only().unwrap_or_else(|| FAILED_TEXT.to_owned())
+        let failed = self.read_only.get();
+        failed.map_or_else(|| FAILED_TEXT.to_owned(), |state| state.reason.clone())
     }
 
     pub fn is_read_only(&self) -> bool {
+        self.has_failed_log() || self.follows.load(Ordering::Acquire)
+    }
+
+    pub fn has_failed_log(&self) -> bool {
         self.read_only.get().is_some()
+    }
+
+    /// Before its threads start: it takes no writes of its own.
+    pub fn set_following(&self) {
+        self.follows.store(true, Ordering::Release);
     }
 
     /// Whether what made it read-only may be over when it is opened anew.

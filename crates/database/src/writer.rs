@@ -7,6 +7,7 @@ mod backfill;
 mod beside;
 mod calls;
 mod end;
+mod follow;
 mod indexes;
 mod lifecycle;
 mod maintenance;
@@ -193,6 +194,10 @@ impl Writer {
             Input::Write(write, waiter) => {
                 let result = self.timed(QueryKind::SqlWrite, |writer| writer.http_write(&write));
                 self.answer(waiter, result);
+            }
+            Input::Follow(followed, waiter) => {
+                let (leader, frame) = *followed;
+                self.follow(leader, frame, waiter);
             }
             Input::TableRows(waiter) => waiter.answer(self.table_rows()),
             Input::Due(waiter) => waiter.answer(match self.has_client_rows() {

@@ -1,6 +1,8 @@
-//! Backups of a running database, and databases that are brought back: any place of the log, byte for byte what a replay gives.
+//! Backups of a running database, databases that are brought back, and databases that follow another one: any place of the log, byte for
+//! byte what a replay gives.
 
 mod common;
+mod followers;
 
 use std::collections::HashSet;
 use std::path::Path;

@@ -7,17 +7,33 @@ use lightcone_types::TableId;
 use crate::datastore::Datastore;
 use crate::error::RecoveryError;
 use crate::record::{Group, GroupKind, Record};
-use crate::system::{ST_TABLE_ID, SYSTEM_TABLE_ID_MAX};
+use crate::system::{
+    ST_CLIENT_ID, ST_CONNECTION_CREDENTIALS_ID, ST_INBOUND_MSG_ID, ST_INBOUND_STREAM_ID,
+    ST_OUTBOUND_MSG_ID, ST_OUTBOUND_STREAM_ID, ST_SEQUENCE_ID, ST_TABLE_ID, SYSTEM_TABLE_ID_MAX,
+};
 use crate::table_state::TableSlot;
+use crate::transaction::{ChangeKind, Transaction};
+use crate::write::replace_noted;
 
 impl Datastore {
     /// Makes the changes of a record, which is that of the transaction `offset`, or says when those that follow were committed. The
     /// only way in which records change tables. Sequences follow when [`finish_replay`](Self::finish_replay) is called.
     ///
+    /// In an open transaction they are noted, and sealing it gives the deltas that sealing the transaction of the record gave: so a
+    /// follower tells its subscribers. The rows of a table may come in another order.
+    ///
     /// # Errors
-    /// The record does not fit the tables. Some of it may have been applied: there is no way back.
+    /// The record does not fit the tables, or a transaction is open and it does not [only change rows](Record::changes_only_rows). Some of
+    /// it may have been applied: outside of a transaction there is no way back.
     pub fn apply(&mut self, offset: LogOffset, record: &Record<'_>) -> Result<(), RecoveryError> {
         let wrong = |detail: String| RecoveryError::Record { offset, detail };
+        if self.transaction.open {
+            if !record.changes_only_rows() {
+                let detail = "it changes more than rows, in an open transaction".to_owned();
+                return Err(wrong(detail));
+            }
+            self.transaction.is_repeated = true;
+        }
         match record {
             Record::Clock(_) => Ok(()),
             Record::Transaction(groups) => self.apply_groups(groups).map_err(wrong),
@@ -77,18 +93,29 @@ impl Datastore {
             return Ok(());
         }
         let slot = self.slot_of(group)?;
-        let table = &mut self.at_mut(slot).table;
+        let (table, mut noted) = self.table_and_transaction(slot);
         let in_place = is_put_in_place(group, table);
         let mut rest = group.rows;
         for _ in 0..group.row_count {
             let (length, found) = find_replaced(table, group, rest)?;
-            match found {
-                Some(id) if in_place => {
+            match (found, &mut noted) {
+                (Some(id), Some(transaction)) if in_place => {
+                    let row = &rest[..length];
+                    replace_noted(table, (slot, id), row, transaction).map_err(text)?;
+                }
+                (Some(id), None) if in_place => {
                     table.replace(id, &rest[..length]).map_err(text)?;
                 }
-                Some(id) => table.delete(id),
-                None if group.kind == GroupKind::Put => {}
-                None => return Err(format!("table {} has no such row to delete", group.table)),
+                (Some(id), transaction) => {
+                    if let Some(transaction) = transaction {
+                        transaction.note(slot, id, ChangeKind::Delete, table.row(id));
+                    }
+                    table.delete(id);
+                }
+                (None, _) if group.kind == GroupKind::Put => {}
+                (None, _) => {
+                    return Err(format!("table {} has no such row to delete", group.table))
+                }
             }
             rest = &rest[length..];
         }
@@ -96,17 +123,24 @@ impl Datastore {
     }
 
     fn add_rows(&mut self, group: &Group<'_>) -> Result<(), String> {
-        if !matches!(group.kind, GroupKind::Insert | GroupKind::Put) {
+        let is_kept = matches!(group.kind, GroupKind::Insert | GroupKind::Put);
+        // Events are told, and go when the transaction is sealed.
+        let is_told = group.kind == GroupKind::Event && self.transaction.open;
+        if !is_kept && !is_told {
             return Ok(());
         }
         let slot = self.slot_of(group)?;
-        let table = &mut self.at_mut(slot).table;
+        let (table, mut noted) = self.table_and_transaction(slot);
         let in_place = is_put_in_place(group, table);
         let mut rest = group.rows;
         for _ in 0..group.row_count {
             let length = row_length(table, rest)?;
             match table.insert(&rest[..length]) {
-                Ok(Inserted::New(_)) => {}
+                Ok(Inserted::New(id)) => {
+                    if let Some(transaction) = &mut noted {
+                        transaction.note(slot, id, ChangeKind::Insert, &[]);
+                    }
+                }
                 // `remove_rows` has put it there.
                 Ok(Inserted::Same(_)) if in_place => {}
                 Ok(Inserted::Same(_)) => {
@@ -122,6 +156,15 @@ impl Datastore {
         require_end(rest)
     }
 
+    /// A table, and the transaction if one is open.
+    fn table_and_transaction(&mut self, slot: TableSlot) -> (&mut Table, Option<&mut Transaction>) {
+        let (tables, transaction) = (&mut self.tables, &mut self.transaction);
+        let state = tables[slot.index()].as_mut();
+        let state = state.expect("slots in use hold tables");
+        let is_open = transaction.open;
+        (&mut state.table, is_open.then_some(transaction))
+    }
+
     fn slot_of(&self, group: &Group<'_>) -> Result<TableSlot, String> {
         let slot = self.slot(group.table);
         slot.map_err(|_| format!("table {} does not exist", group.table))
@@ -135,6 +178,30 @@ impl Datastore {
         self.sync_with_catalog()?;
         self.restore_sequences();
         Ok(())
+    }
+}
+
+impl Record<'_> {
+    /// Whether tables, program and settings stay what they are.
+    pub fn changes_only_rows(&self) -> bool {
+        let of_rows = [
+            ST_SEQUENCE_ID,
+            ST_CLIENT_ID,
+            ST_CONNECTION_CREDENTIALS_ID,
+            ST_OUTBOUND_STREAM_ID,
+            ST_OUTBOUND_MSG_ID,
+            ST_INBOUND_STREAM_ID,
+            ST_INBOUND_MSG_ID,
+        ];
+        let is_of_rows = |group: &Group<'_>| {
+            let is_user = group.table.0 > SYSTEM_TABLE_ID_MAX;
+            group.kind < GroupKind::Schema && (is_user || of_rows.contains(&group.table))
+        };
+        match self {
+            Record::Clock(_) => true,
+            Record::Transaction(groups) => groups.iter().all(is_of_rows),
+            Record::Transaction1(_) => false,
+        }
     }
 }
 

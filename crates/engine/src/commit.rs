@@ -60,7 +60,7 @@ impl Datastore {
     /// Its record is too large for the log. It is undone then, and `out` is as before.
     pub fn seal(&mut self, out: &mut CommitOutput) -> Result<bool> {
         assert!(self.transaction.open, "an open transaction is sealed");
-        if self.has_outboxes {
+        if self.has_outboxes && !self.transaction.is_repeated {
             let numbered = self.number_outbox_rows(&mut out.outbound);
             numbered.inspect_err(|_| self.rollback())?;
         }
@@ -176,7 +176,7 @@ impl Datastore {
 
     fn require_record_fits(&self, bytes: usize) -> Result<()> {
         let bytes_max = self.transaction_bytes_max + RECORD_ROOM_BYTES;
-        match bytes > bytes_max {
+        match bytes > bytes_max && !self.transaction.is_repeated {
             true => Err(DatastoreError::RecordTooLarge { bytes, bytes_max }),
             false => Ok(()),
         }

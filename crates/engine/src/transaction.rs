@@ -111,6 +111,8 @@ pub(crate) struct Sealed {
 #[derive(Default)]
 pub(crate) struct Transaction {
     pub open: bool,
+    /// It has the changes of a record, which has all that is written beside rows already.
+    pub is_repeated: bool,
     pub changes: Vec<Change>,
     /// Old images of changed rows.
     pub arena: Vec<u8>,
@@ -140,6 +142,7 @@ impl Transaction {
     /// Forgets everything: no transaction is open.
     pub fn reset(&mut self) {
         self.open = false;
+        self.is_repeated = false;
         self.changes.clear();
         self.arena.clear();
         self.inserted_bytes = 0;

@@ -389,7 +389,17 @@ fn replace_by_key(
     if comes_too_late(state, row, clock) {
         return Err(DatastoreError::ScheduleDelayTooLong);
     }
-    let table = &mut state.table;
+    replace_noted(&mut state.table, (slot, id), row, transaction)
+}
+
+/// Replaces a row by one whose unique keys are free or its own, and notes it.
+#[inline]
+pub(crate) fn replace_noted(
+    table: &mut Table,
+    (slot, id): (TableSlot, RowId),
+    row: &[u8],
+    transaction: &mut Transaction,
+) -> Result<()> {
     let old = table.row(id);
     if table.layout().fixed_size().is_some() {
         transaction.note(slot, id, ChangeKind::Replace, old);

@@ -212,6 +212,22 @@ struct Run {
     issued: i128,
     /// One payload per commit that had an effect.
     payloads: Vec<Vec<u8>>,
+    /// What those behind the first one told.
+    told: Vec<Vec<Told>>,
+}
+
+/// A row of a table that came, or else went.
+type Told = (TableId, bool, Vec<u8>);
+
+fn told(output: &CommitOutput) -> Vec<Told> {
+    let ops = output.deltas.ops(0..output.deltas.position());
+    let ops = ops.iter().map(|op| {
+        let came = op.kind == DeltaKind::Insert;
+        (op.table, came, output.deltas.row(op).to_vec())
+    });
+    let mut told: Vec<Told> = ops.collect();
+    told.sort();
+    told
 }
 
 fn start() -> Run {
@@ -257,6 +273,7 @@ fn start() -> Run {
         committed,
         issued: 0,
         payloads: vec![output.records],
+        told: Vec::new(),
     }
 }
 
@@ -529,6 +546,7 @@ impl Run {
         let drawn = self.tables.iter().find_map(|table| table.sequences.first());
         self.issued = drawn.map_or(0, |(_, last)| *last);
         if changed {
+            self.told.push(told(&output));
             self.payloads.push(output.records);
         }
     }
@@ -702,6 +720,37 @@ proptest! {
         assert_same(&run.datastore, &copy);
         prop_assert_eq!(run.datastore.snapshot().hashes(), copy.snapshot().hashes());
         run.issue(&mut copy);
+    }
+
+    #[test]
+    fn a_follower_is_told_what_was_told(transactions in transactions()) {
+        let mut run = start();
+        for transaction in &transactions {
+            run.transaction(transaction);
+        }
+        let mut follower = replayed(&run.payloads[..1]);
+        for model in &run.tables {
+            follower.set_watched(model.id, true);
+        }
+        for (number, payload) in run.payloads.iter().enumerate().skip(1) {
+            let mut output = CommitOutput::default();
+            for record in Records::new(payload) {
+                let record = record.expect("a record");
+                prop_assert!(record.changes_only_rows());
+                follower.begin();
+                follower.apply(LogOffset::new(number as u64), &record).expect("it fits");
+                prop_assert!(follower.commit(&mut output).expect("it fits"));
+            }
+            prop_assert_eq!(&told(&output), &run.told[number - 1]);
+        }
+        assert_same(&run.datastore, &follower);
+        prop_assert_eq!(run.datastore.snapshot().hashes(), follower.snapshot().hashes());
+        // A record that makes tables is none that a running database can apply.
+        follower.begin();
+        let creating = Records::new(&run.payloads[0]).next().expect("a record").expect("a record");
+        prop_assert!(follower.apply(LogOffset::FIRST, &creating).is_err());
+        follower.rollback();
+        prop_assert_eq!(run.datastore.snapshot().hashes(), follower.snapshot().hashes());
     }
 
     #[test]

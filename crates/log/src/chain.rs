@@ -98,20 +98,46 @@ impl fmt::Debug for LogHash {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Chain {
     pub next_offset: LogOffset,
+    /// Writers with an older one are fenced: the highest of all frames, marks and headers so far.
     pub epoch: Epoch,
+    /// Of the last frame with transactions, as far as it is known: a leader's frames keep the epochs that they were written in.
+    pub written: Epoch,
     pub hash: LogHash,
 }
 
 impl Chain {
+    /// Where it is not known which frames came before.
+    pub const fn at(next_offset: LogOffset, epoch: Epoch, hash: LogHash) -> Chain {
+        Chain {
+            next_offset,
+            epoch,
+            written: Epoch(0),
+            hash,
+        }
+    }
+
     /// The place behind a frame of so many transactions.
     ///
     /// # Panics
     /// Beyond 2^64 transactions.
     pub fn after(self, epoch: Epoch, count: u32, payload: &[&[u8]]) -> Chain {
+        let hash = self.hash.after(epoch, self.next_offset, count, payload);
+        self.with(epoch, count, hash)
+    }
+
+    /// The same, where the hash is known.
+    ///
+    /// # Panics
+    /// As [`after`](Self::after).
+    pub fn with(self, epoch: Epoch, count: u32, hash: LogHash) -> Chain {
         Chain {
             next_offset: self.next_offset + u64::from(count),
-            epoch,
-            hash: self.hash.after(epoch, self.next_offset, count, payload),
+            epoch: self.epoch.max(epoch),
+            written: match count {
+                0 => self.written,
+                _ => epoch,
+            },
+            hash,
         }
     }
 }

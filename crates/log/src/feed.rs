@@ -9,6 +9,7 @@ use std::task::Waker;
 
 use lightcone_storage::{Directory, FilePosition, LogOffset, OpenMode};
 
+use crate::chain::Epoch;
 use crate::error::LogError;
 use crate::segment::{Segment, SegmentPlace, SegmentReader};
 
@@ -92,6 +93,11 @@ impl LogFeed {
 
     pub fn durable_offset(&self) -> LogOffset {
         self.state().end.chain.next_offset
+    }
+
+    /// Writers of older ones are fenced.
+    pub fn epoch(&self) -> Epoch {
+        self.state().end.chain.epoch
     }
 
     pub fn oldest_offset(&self) -> LogOffset {

@@ -91,11 +91,11 @@ impl SegmentHeader {
             version,
             database,
             number: u64_at(block, 48),
-            start: Chain {
-                next_offset: LogOffset::new(u64_at(block, 56)),
-                epoch: Epoch::new(u64_at(block, 64)),
+            start: Chain::at(
+                LogOffset::new(u64_at(block, 56)),
+                Epoch::new(u64_at(block, 64)),
                 hash,
-            },
+            ),
             salt: u64_at(block, rest),
             named_end: FilePosition::new(u64_at(block, rest + 8)),
             cuts,
@@ -292,11 +292,7 @@ mod tests {
             version: FORMAT_VERSION,
             database: [7; 32],
             number: 1,
-            start: Chain {
-                next_offset: LogOffset::new(2),
-                epoch: Epoch::new(3),
-                hash: LogHash::new(4 | 5 << 64),
-            },
+            start: Chain::at(LogOffset::new(2), Epoch::new(3), LogHash::new(4 | 5 << 64)),
             salt: 6,
             named_end: FilePosition::new(7),
             cuts: 8,

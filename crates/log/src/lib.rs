@@ -13,7 +13,7 @@
 //! - The first failed write or sync poisons the log for good; a sync is never retried.
 //! - Opening takes nothing for durable because it can be read: what no later sync proves is written again.
 //! - A torn tail is cut on opening. Damage anywhere else is refused with file, byte and advice; only [`repair`] cuts it.
-//! - A writer with an older epoch than the log's is [`Fenced`](LogError::Fenced).
+//! - A writer, or a leader, with an older epoch than the log's is [`Fenced`](LogError::Fenced).
 
 #![forbid(unsafe_code)]
 
@@ -44,6 +44,6 @@ pub use reader::{FrameRef, LogReader};
 pub use recovery::Recovery;
 pub use repair::{owner_of, repair, repair_on, RepairReport};
 pub use writer::{
-    CommitEvent, LogWorker, LogWriter, LogWriterOptions, LogWriterStats, ProposeError, Proposed,
-    THREAD_NAME,
+    CommitEvent, Followed, LogWorker, LogWriter, LogWriterOptions, LogWriterStats, ProposeError,
+    Proposed, THREAD_NAME,
 };

@@ -17,6 +17,7 @@ use crate::format::{
 };
 use crate::log::{check_epoch, Frame, Log, Tail};
 use crate::prove::{copy_segment, name_copy, Cut, COPY_NAME};
+use crate::reader::FrameRef;
 use crate::recovery::{recover, remove_cut_away, Found, Recovery};
 use crate::segment::{Segment, SegmentPlace, SegmentReader};
 
@@ -136,6 +137,29 @@ impl LocalLog {
     /// Frees the frames that were kept for the replay.
     pub fn forget_read(&mut self) {
         self.feed.keep(None);
+    }
+
+    /// Writes a frame that fits here.
+    fn append_frame(&mut self, epoch: Epoch, frame: Frame<'_>) -> Result<(), LogError> {
+        let payload_bytes = frame
+            .payload
+            .iter()
+            .try_fold(0usize, |sum, part| sum.checked_add(part.len()));
+        let reason = if frame.first_offset != self.place.chain.next_offset {
+            format!(
+                "it begins with transaction {}, but the next one is {}",
+                frame.first_offset, self.place.chain.next_offset
+            )
+        } else if frame.count == 0 || frame.first_offset.checked_add(frame.count.into()).is_none() {
+            format!("it has {} transactions", frame.count)
+        } else if payload_bytes.is_none_or(|bytes| bytes > PAYLOAD_BYTES_MAX) {
+            format!("its payload is larger than {PAYLOAD_BYTES_MAX} bytes. Change fewer rows in one transaction.")
+        } else {
+            return self
+                .write_frame(epoch, frame.count, frame.payload)
+                .map_err(|error| self.poison(error));
+        };
+        Err(LogError::BadFrame { reason })
     }
 
     fn check_poison(&self) -> Result<(), LogError> {
@@ -370,11 +394,7 @@ fn begin_log(directory: &Directory, options: &LogOptions) -> Result<Found, LogEr
         version: FORMAT_VERSION,
         database: options.database,
         number: 0,
-        start: Chain {
-            next_offset: options.first_offset,
-            epoch: Epoch::FIRST,
-            hash: LogHash::default(),
-        },
+        start: Chain::at(options.first_offset, Epoch::FIRST, LogHash::default()),
         salt: directory.storage().random_u64(),
         named_end: FRAMES_START,
         cuts: 0,
@@ -436,25 +456,35 @@ impl Log for LocalLog {
     fn append(&mut self, epoch: Epoch, frame: Frame<'_>) -> Result<(), LogError> {
         self.check_poison()?;
         check_epoch(epoch, self.place.chain.epoch)?;
-        let payload_bytes = frame
-            .payload
-            .iter()
-            .try_fold(0usize, |sum, part| sum.checked_add(part.len()));
-        let reason = if frame.first_offset != self.place.chain.next_offset {
-            format!(
-                "it begins with transaction {}, but the next one is {}",
-                frame.first_offset, self.place.chain.next_offset
-            )
-        } else if frame.count == 0 || frame.first_offset.checked_add(frame.count.into()).is_none() {
-            format!("it has {} transactions", frame.count)
-        } else if payload_bytes.is_none_or(|bytes| bytes > PAYLOAD_BYTES_MAX) {
-            format!("its payload is larger than {PAYLOAD_BYTES_MAX} bytes. Change fewer rows in one transaction.")
-        } else {
-            return self
-                .write_frame(epoch, frame.count, frame.payload)
-                .map_err(|error| self.poison(error));
+        self.append_frame(epoch, frame)
+    }
+
+    fn follow(&mut self, leader: Epoch, frame: FrameRef<'_>) -> Result<(), LogError> {
+        self.raise_epoch(leader)?;
+        let chain = self.place.chain;
+        if frame.epoch < chain.written || frame.epoch > leader {
+            let reason = format!(
+                "it has epoch {}, where only {} to {leader} can follow",
+                frame.epoch, chain.written
+            );
+            return Err(LogError::BadFrame { reason });
+        }
+        let payload = &[frame.payload];
+        let follows = frame.first_offset != chain.next_offset
+            || chain.after(frame.epoch, frame.count, payload).hash == frame.hash;
+        if !follows {
+            let reason = format!(
+                "it does not follow what this log has before transaction {}, or has changed",
+                frame.first_offset
+            );
+            return Err(LogError::BadFrame { reason });
+        }
+        let own = Frame {
+            first_offset: frame.first_offset,
+            count: frame.count,
+            payload,
         };
-        Err(LogError::BadFrame { reason })
+        self.append_frame(frame.epoch, own)
     }
 
     fn sync(&mut self) -> Result<(), LogError> {

@@ -5,6 +5,7 @@ use lightcone_storage::LogOffset;
 use crate::chain::{Epoch, LogHash};
 use crate::error::LogError;
 use crate::feed::LogFeed;
+use crate::reader::FrameRef;
 
 /// To append: the records of `count` transactions from `first_offset` on.
 #[derive(Clone, Copy, Debug)]
@@ -26,7 +27,7 @@ pub struct Tail {
     pub durable_offset: LogOffset,
     /// The offset of the oldest transaction that is still there.
     pub oldest_offset: LogOffset,
-    /// The epoch of the last writer.
+    /// Writers of older ones are fenced.
     pub epoch: Epoch,
     /// Of all transactions. 0 in a log that keeps nothing.
     pub hash: LogHash,
@@ -45,6 +46,16 @@ pub trait Log: Send {
     /// Writes one frame. It is durable after the next [`Log::sync`]. An `epoch` older than the log's is [`LogError::Fenced`]; a
     /// newer one becomes the log's.
     fn append(&mut self, epoch: Epoch, frame: Frame<'_>) -> Result<(), LogError>;
+
+    /// Writes a frame of another log, as that has it: with its epoch, in which an earlier leader may have written it. It is durable after
+    /// the next [`Log::sync`]. A `leader` older than the log's epoch is [`LogError::Fenced`]; a newer one is promised first, durably, that
+    /// no older one is listened to. A frame that leads to another history than that of the other log is [`LogError::BadFrame`].
+    fn follow(&mut self, _leader: Epoch, _frame: FrameRef<'_>) -> Result<(), LogError> {
+        let reason = "this log keeps no frames, and has no history that another one could follow";
+        Err(LogError::BadFrame {
+            reason: reason.to_owned(),
+        })
+    }
 
     /// Makes all appended frames durable.
     fn sync(&mut self) -> Result<(), LogError>;

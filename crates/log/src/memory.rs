@@ -39,11 +39,7 @@ impl MemoryLog {
 fn place(next_offset: LogOffset, epoch: Epoch) -> SegmentPlace {
     SegmentPlace {
         position: FilePosition::START,
-        chain: Chain {
-            next_offset,
-            epoch,
-            hash: LogHash::default(),
-        },
+        chain: Chain::at(next_offset, epoch, LogHash::default()),
     }
 }
 

@@ -19,7 +19,7 @@ pub struct FrameRef<'a> {
     pub first_offset: LogOffset,
     /// The number of transactions.
     pub count: u32,
-    /// The epoch of the writer.
+    /// The epoch in which it was written.
     pub epoch: Epoch,
     /// Of all transactions up to the last one of this frame.
     pub hash: LogHash,
@@ -99,8 +99,9 @@ impl LogReader {
         let segment = self.segment.as_ref().expect("a frame was read from it");
         let Chain {
             next_offset,
-            epoch,
+            written: epoch,
             hash,
+            ..
         } = segment.chain;
         self.offset = next_offset;
         Ok(Some(FrameRef {

@@ -369,11 +369,7 @@ impl SegmentReader {
             return Ok(bad);
         }
         self.position += (header_bytes + frame.payload_bytes as usize) as u64;
-        self.chain = Chain {
-            next_offset,
-            epoch: frame.epoch,
-            hash: frame.hash,
-        };
+        self.chain = self.chain.with(frame.epoch, frame.count, frame.hash);
         Ok(Step::Frame(frame))
     }
 
@@ -434,10 +430,15 @@ impl SegmentReader {
                 frame.first_offset, chain.next_offset
             )));
         }
-        if frame.epoch < chain.epoch {
+        // What a leader has sent may be older than what was promised to him.
+        let epoch = match frame.count {
+            0 => chain.epoch,
+            _ => chain.written,
+        };
+        if frame.epoch < epoch {
             return Some(Step::damaged(format!(
-                "the frame has epoch {}, but the log was at epoch {}",
-                frame.epoch, chain.epoch
+                "the frame has epoch {}, but the log was at epoch {epoch}",
+                frame.epoch
             )));
         }
         None

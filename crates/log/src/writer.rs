@@ -16,11 +16,12 @@ use std::time::{Duration, Instant};
 
 use lightcone_storage::LogOffset;
 
-use crate::chain::Epoch;
+use crate::chain::{Epoch, LogHash};
 use crate::error::LogError;
 use crate::feed::LogFeed;
 use crate::format::{FRAME_HEADER_BYTES, PAYLOAD_BYTES_MAX};
 use crate::log::{Frame, Log};
+use crate::reader::FrameRef;
 
 /// So few transactions wait for others before a sync.
 const GATHERED_MAX: u64 = 4;
@@ -107,12 +108,25 @@ pub struct Proposed {
     pub is_full: bool,
 }
 
+/// Where a frame comes from that another log had first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Followed {
+    /// Who has sent it.
+    pub leader: Epoch,
+    /// In which it was written.
+    pub epoch: Epoch,
+    /// Of all transactions up to its last one.
+    pub hash: LogHash,
+}
+
 struct Proposal {
     first_offset: LogOffset,
     /// After its last transaction.
     next_offset: LogOffset,
     count: u32,
     payload: Vec<u8>,
+    /// Then it is a frame, and stays one.
+    followed: Option<Followed>,
 }
 
 #[derive(Default)]
@@ -262,6 +276,27 @@ impl LogWriter {
         count: u32,
         payload: Vec<u8>,
     ) -> Result<Proposed, ProposeError> {
+        self.push(first_offset, count, payload, None)
+    }
+
+    /// The same of a frame of another log, which is [followed](Log::follow).
+    pub fn follow(
+        &self,
+        first_offset: LogOffset,
+        count: u32,
+        payload: Vec<u8>,
+        followed: Followed,
+    ) -> Result<Proposed, ProposeError> {
+        self.push(first_offset, count, payload, Some(followed))
+    }
+
+    fn push(
+        &self,
+        first_offset: LogOffset,
+        count: u32,
+        payload: Vec<u8>,
+        followed: Option<Followed>,
+    ) -> Result<Proposed, ProposeError> {
         let mut queue = self.shared.queue();
         if let Some(error) = &queue.poison {
             return Err(ProposeError::Poisoned(error.clone()));
@@ -287,6 +322,7 @@ impl LogWriter {
             next_offset,
             count,
             payload,
+            followed,
         });
         self.shared.wake_thread(&mut queue);
         Ok(Proposed {
@@ -557,15 +593,30 @@ impl Worker {
         while let Some(first) = rest.first() {
             let (mut bytes, mut count) = (0, 0u32);
             let fits = |proposal: &&Proposal| {
-                let first = bytes == 0 && count == 0;
+                let is_first = bytes == 0 && count == 0;
+                let are_own = proposal.followed.is_none() && first.followed.is_none();
                 let sum = count.checked_add(proposal.count);
                 bytes += proposal.payload.len();
                 count = sum.unwrap_or(count);
-                first || (bytes <= self.options.frame_bytes_max && sum.is_some())
+                is_first || (are_own && bytes <= self.options.frame_bytes_max && sum.is_some())
             };
             let taken = rest.iter().take_while(fits).count();
             let (now, later) = rest.split_at(taken);
             rest = later;
+            frames += 1;
+            if let Some(followed) = first.followed {
+                self.log.follow(
+                    followed.leader,
+                    FrameRef {
+                        first_offset: first.first_offset,
+                        count: first.count,
+                        epoch: followed.epoch,
+                        hash: followed.hash,
+                        payload: &first.payload,
+                    },
+                )?;
+                continue;
+            }
             parts.clear();
             parts.extend(now.iter().map(|proposal| &proposal.payload[..]));
             let count = now.iter().map(|proposal| proposal.count).sum();
@@ -577,7 +628,6 @@ impl Worker {
                     payload: &parts,
                 },
             )?;
-            frames += 1;
         }
         self.log.sync()?;
         Ok(frames)

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use common::{at, fill, open, payload, read_all, read_on, segments, DIRECTORY, EPOCH};
 use lightcone_log::{
-    Epoch, Frame, LocalLog, Log, LogError, LogOffset, LogOptions, LogWriter, LogWriterOptions,
-    SEGMENTS_PINNED_MAX,
+    Epoch, Frame, FrameRef, LocalLog, Log, LogError, LogOffset, LogOptions, LogWriter,
+    LogWriterOptions, MemoryLog, SEGMENTS_PINNED_MAX,
 };
 use lightcone_storage::sim::{Faults, SimStorage};
 
@@ -551,4 +551,130 @@ fn an_old_segment_that_is_put_back_is_found() {
         storage.put_file(path, new[number].clone());
         assert_eq!(try_read().unwrap(), expected);
     }
+}
+
+/// All frames of a log behind those that the other one has.
+fn follow_all(leader: &LocalLog, epoch: Epoch, follower: &mut LocalLog) -> Result<(), LogError> {
+    let mut reader = leader.feed().read(follower.tail().next_offset)?;
+    while let Some(frame) = reader.next()? {
+        follower.follow(epoch, frame)?;
+        assert_eq!(follower.tail().hash, frame.hash);
+    }
+    follower.sync()
+}
+
+/// The epochs of all frames.
+fn epochs(log: &LocalLog) -> Vec<u64> {
+    let mut reader = log.feed().read(at(0)).unwrap();
+    let mut epochs = Vec::new();
+    while let Some(frame) = reader.next().unwrap() {
+        epochs.push(frame.epoch.get());
+    }
+    epochs
+}
+
+/// A new leader has frames of those before it, which its followers lack, and to whom they have promised to listen to no older one.
+#[test]
+fn frames_of_older_epochs_come_from_a_newer_leader() {
+    let (one, other) = (SimStorage::new(1), SimStorage::new(2));
+    let mut leader = open(&one, LogOptions::default(), EPOCH).0;
+    let mut follower = open(&other, options(), EPOCH).0;
+    fill(&mut leader, 6, 60);
+    follow_all(&leader, EPOCH, &mut follower).unwrap();
+    fill(&mut leader, 3, 60);
+    leader.raise_epoch(Epoch::new(3)).unwrap();
+    fill(&mut leader, 3, 60);
+    leader.raise_epoch(Epoch::new(5)).unwrap();
+    follow_all(&leader, Epoch::new(5), &mut follower).unwrap();
+    let expected = [[1; 9].as_slice(), &[3; 3]].concat();
+    for number in 0..4 {
+        assert_eq!(epochs(&follower), expected);
+        let tail = follower.tail();
+        assert_eq!((tail.epoch, tail.hash), (Epoch::new(5), leader.tail().hash));
+        let fenced = |result: Result<(), LogError>| {
+            assert!(
+                matches!(result, Err(LogError::Fenced { current, .. }) if current.get() == 5),
+                "{result:?}"
+            );
+        };
+        fenced(follower.raise_epoch(Epoch::new(4)).map(drop));
+        let mut reader = leader.feed().read(at(0)).unwrap();
+        let frame = reader.next().unwrap().unwrap();
+        fenced(follower.follow(Epoch::new(4), frame));
+        let payload = &[b"an old leader".as_slice()];
+        let own = Frame {
+            first_offset: tail.next_offset,
+            count: 1,
+            payload,
+        };
+        fenced(follower.append(Epoch::new(3), own));
+        assert_eq!(follower.tail(), tail);
+        drop(follower);
+        let storage = other.crash(number);
+        let options = options();
+        follower = LocalLog::open_on(Arc::new(storage), Path::new(DIRECTORY), options)
+            .unwrap()
+            .0;
+    }
+    // A cut leaves the promise, and what is appended has a newer epoch than all before.
+    follower.truncate_from(at(7)).unwrap();
+    assert_eq!(follower.tail().epoch, Epoch::new(5));
+    follow_all(&leader, Epoch::new(5), &mut follower).unwrap();
+    append(&mut follower, Epoch::new(5), 1, b"own");
+    follower.sync().unwrap();
+    assert_eq!(epochs(&follower), [expected, vec![5]].concat());
+}
+
+#[test]
+fn a_frame_that_does_not_follow_is_not_taken() {
+    let (one, other) = (SimStorage::new(1), SimStorage::new(2));
+    let mut leader = open(&one, options(), Epoch::new(2)).0;
+    let mut follower = open(&other, options(), EPOCH).0;
+    fill(&mut leader, 2, 60);
+    let mut reader = leader.feed().read(at(0)).unwrap();
+    let first = reader.next().unwrap().unwrap();
+    follower.follow(Epoch::new(2), first).unwrap();
+    follower.sync().unwrap();
+    let good = reader.next().unwrap().unwrap();
+    let changed = [good.payload, b"!"].concat();
+    let hash_in = |epoch| {
+        let payload = [good.payload];
+        let before = follower.tail().hash;
+        before.after(epoch, good.first_offset, good.count, &payload)
+    };
+    let in_epoch = |number| {
+        let epoch = Epoch::new(number);
+        let hash = hash_in(epoch);
+        FrameRef {
+            epoch,
+            hash,
+            ..good
+        }
+    };
+    let wrong = [
+        FrameRef {
+            payload: &changed,
+            ..good
+        },
+        FrameRef { count: 2, ..good },
+        FrameRef {
+            first_offset: at(2),
+            ..good
+        },
+        // They follow by their hash.
+        in_epoch(1),
+        in_epoch(3),
+    ];
+    let tail = follower.tail();
+    for frame in wrong {
+        let taken = follower.follow(Epoch::new(2), frame);
+        assert!(matches!(taken, Err(LogError::BadFrame { .. })), "{taken:?}");
+        assert_eq!(follower.tail(), tail);
+    }
+    follower.follow(Epoch::new(2), good).unwrap();
+    follower.sync().unwrap();
+    assert_eq!(read_all(&follower), read_all(&leader));
+    // One that keeps nothing has no history.
+    let taken = MemoryLog::new().follow(Epoch::new(2), good);
+    assert!(matches!(taken, Err(LogError::BadFrame { .. })), "{taken:?}");
 }

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use common::{at, open, read_all, segments, EPOCH};
 use lightcone_log::{
-    CommitEvent, Epoch, Frame, LocalLog, Log, LogError, LogFeed, LogOffset, LogOptions, LogWriter,
-    LogWriterOptions, MemoryLog, ProposeError, Tail,
+    CommitEvent, Epoch, Followed, Frame, FrameRef, LocalLog, Log, LogError, LogFeed, LogOffset,
+    LogOptions, LogWriter, LogWriterOptions, MemoryLog, ProposeError, Tail,
 };
 use lightcone_storage::sim::{Faults, SimStorage};
 
@@ -467,4 +467,105 @@ fn a_dropped_committer_has_given_its_files_back() {
             on_event,
         ));
     }
+}
+
+/// A log that others have too.
+struct Shared(Arc<Mutex<LocalLog>>);
+
+impl Log for Shared {
+    fn append(&mut self, epoch: Epoch, frame: Frame<'_>) -> Result<(), LogError> {
+        self.0.lock().unwrap().append(epoch, frame)
+    }
+    fn follow(&mut self, leader: Epoch, frame: FrameRef<'_>) -> Result<(), LogError> {
+        self.0.lock().unwrap().follow(leader, frame)
+    }
+    fn sync(&mut self) -> Result<(), LogError> {
+        self.0.lock().unwrap().sync()
+    }
+    fn feed(&self) -> LogFeed {
+        self.0.lock().unwrap().feed()
+    }
+    fn raise_epoch(&mut self, epoch: Epoch) -> Result<Tail, LogError> {
+        self.0.lock().unwrap().raise_epoch(epoch)
+    }
+    fn truncate_from(&mut self, offset: LogOffset) -> Result<Tail, LogError> {
+        self.0.lock().unwrap().truncate_from(offset)
+    }
+    fn trim(&mut self, before_offset: LogOffset) -> Result<u64, LogError> {
+        self.0.lock().unwrap().trim(before_offset)
+    }
+    fn tail(&self) -> Tail {
+        self.0.lock().unwrap().tail()
+    }
+    fn close(&mut self) -> Result<(), LogError> {
+        self.0.lock().unwrap().close()
+    }
+}
+
+/// What it has proposed is refused, and nothing of it stays.
+#[test]
+fn a_writer_stops_when_a_newer_one_has_taken_over() {
+    let storage = SimStorage::new(4);
+    let log = open(&storage, LogOptions::default(), EPOCH).0;
+    let log = Arc::new(Mutex::new(log));
+    let (receiver, on_event) = events();
+    let spawn = |on_event| {
+        let log = Box::new(Shared(log.clone()));
+        LogWriter::spawn(log, LogWriterOptions::default(), on_event)
+    };
+    let committer = spawn(on_event);
+    committer.propose(at(0), 2, vec![1; 50]).unwrap();
+    assert_eq!(durable(receiver.recv().unwrap()), 2);
+    log.lock().unwrap().raise_epoch(Epoch::new(2)).unwrap();
+    committer.propose(at(2), 1, vec![2; 50]).unwrap();
+    let event = receiver.recv().unwrap();
+    let CommitEvent::Poisoned { error } = event else {
+        panic!("{event:?}");
+    };
+    assert!(matches!(error.root(), LogError::Fenced { .. }), "{error}");
+    assert!(committer.wait_committed(at(3)).is_err());
+    assert!(committer.propose(at(3), 1, vec![2; 50]).is_err());
+    assert_eq!(committer.committed_offset(), at(2));
+    drop(committer.failed_log().expect("it failed"));
+    let (_receiver, on_event) = events();
+    let newer = spawn(on_event);
+    newer.propose(at(2), 1, vec![3; 50]).unwrap();
+    newer.wait_committed(at(3)).unwrap();
+    let frames = [(at(0), 2, vec![1; 50]), (at(2), 1, vec![3; 50])];
+    assert_eq!(read_all(&*log.lock().unwrap()), frames);
+}
+
+/// Also those that wait for the disk together.
+#[test]
+fn frames_that_are_followed_stay_as_they_are() {
+    let (one, other) = (SimStorage::new(4), SimStorage::new(5));
+    let mut leader = open(&one, LogOptions::default(), EPOCH).0;
+    for count in 1..40u32 {
+        let first_offset = leader.tail().next_offset;
+        let payload = vec![count as u8; 30];
+        let frame = Frame {
+            first_offset,
+            count,
+            payload: &[&payload],
+        };
+        leader.append(EPOCH, frame).unwrap();
+    }
+    leader.sync().unwrap();
+    let log = open(&other, LogOptions::default(), EPOCH).0;
+    let (_receiver, on_event) = events();
+    let committer = LogWriter::spawn(Box::new(log), LogWriterOptions::default(), on_event);
+    let mut reader = leader.feed().read(at(0)).unwrap();
+    while let Some(frame) = reader.next().unwrap() {
+        let followed = Followed {
+            leader: EPOCH,
+            epoch: frame.epoch,
+            hash: frame.hash,
+        };
+        let payload = frame.payload.to_vec();
+        let proposed = committer.follow(frame.first_offset, frame.count, payload, followed);
+        proposed.unwrap();
+    }
+    let log = committer.shutdown().unwrap();
+    assert_eq!(log.tail().hash, leader.tail().hash);
+    assert_eq!(read_all(&*log), read_all(&leader));
 }

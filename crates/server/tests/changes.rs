@@ -5,11 +5,18 @@ mod common;
 use std::path::Path;
 use std::time::Duration;
 
+use base64::engine::general_purpose::STANDARD as BASE64;
+use base64::Engine as _;
 use common::publishing::{by, call, created, publish};
 use common::{answer, config, header, json, TestServer, User};
+use futures_util::{SinkExt as _, StreamExt as _};
 use reqwest::Response;
 use serde_json::{json, Value};
+use tokio::net::TcpStream;
 use tokio::time::timeout;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
+use tokio_tungstenite::tungstenite::{Error as WsError, Message};
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 
 /// One event, with its id and kind.
 #[derive(Clone, Debug, PartialEq)]
@@ -73,6 +80,47 @@ impl Stream {
             events.push(event);
         }
         events
+    }
+}
+
+type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
+
+async fn websocket(server: &TestServer, user: &User, query: &str) -> Result<Socket, WsError> {
+    let url = format!("ws://{}/v1/database/a/changes{query}", server.address);
+    let mut request = url.into_client_request().expect("request");
+    let token = format!("Bearer {}", user.token).parse().expect("header");
+    request.headers_mut().insert("authorization", token);
+    let connected = tokio_tungstenite::connect_async(request).await;
+    connected.map(|(socket, _)| socket)
+}
+
+/// What is told next, or the code of the Close.
+async fn told(socket: &mut Socket) -> Result<Value, u16> {
+    loop {
+        let next = timeout(Duration::from_secs(30), socket.next()).await;
+        match next
+            .expect("in time")
+            .expect("a message")
+            .expect("no error")
+        {
+            Message::Text(text) => return Ok(json(&text)),
+            Message::Ping(_) => {}
+            Message::Pong(payload) => return Ok(json!({ "pong": payload.to_vec() })),
+            Message::Close(close) => return Err(close.expect("a code").code.into()),
+            message => panic!("{message:?}"),
+        }
+    }
+}
+
+/// The status and body of an answer that is no WebSocket.
+fn refusal(answer: Result<Socket, WsError>) -> (u16, String) {
+    match answer.map(drop) {
+        Err(WsError::Http(response)) => {
+            let body = response.body().clone().unwrap_or_default();
+            let body = String::from_utf8(body).expect("text");
+            (response.status().as_u16(), body)
+        }
+        other => panic!("{other:?}"),
     }
 }
 
@@ -472,6 +520,8 @@ async fn who_is_too_slow_is_told_so() {
         status == 503 && body.contains("[LC0514]"),
         "{status} {body}"
     );
+    let (status, _) = refusal(websocket(&fixture.server, &fixture.user, "").await);
+    assert_eq!(status, 503, "a WebSocket is one more stream");
     // More than sockets and pinned segments take.
     let name = "x".repeat(500_000);
     for id in 0..120 {
@@ -551,4 +601,99 @@ async fn without_a_log_there_are_no_changes() {
         status == 410 && body.contains("[LC0511]"),
         "{status} {body}"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_websocket_has_the_same_as_messages() {
+    let fixture = Fixture::start("module secret", "").await;
+    let (server, user) = (&fixture.server, &fixture.user);
+    fixture.add("person", 1, "before").await;
+    let mut socket = websocket(server, user, "").await.expect("it opens");
+    let begin = told(&mut socket).await.expect("a message");
+    let tables = begin["tables"].as_array().expect("a list");
+    assert_eq!(tables.len(), 2);
+    fixture.add("person", 2, "é").await;
+    fixture.add("secret", 7, "x").await;
+    fixture
+        .sql("UPDATE person SET name = 'y' WHERE id = 1")
+        .await;
+    fixture.sql("DELETE FROM person WHERE id = 2").await;
+    // Larger than a fragment.
+    let large = "x".repeat(200_000);
+    assert_eq!(fixture.add_large(3, &large).await.0, 200);
+    let mut messages = Vec::new();
+    for _ in 0..5 {
+        messages.push(told(&mut socket).await.expect("a message"));
+    }
+    let begin = begin["id"].as_str().expect("an id");
+    let (_, events) = fixture.all(&format!("?from={begin}")).await;
+    let events: Vec<Value> = events.into_iter().map(|event| event.data).collect();
+    assert_eq!(messages, events);
+    // It goes on behind any of them, and ends if it is not to follow.
+    let id = messages[2]["id"].as_str().expect("an id");
+    let query = format!("?from={id}&follow=false");
+    let mut rest = websocket(server, user, &query).await.expect("it opens");
+    assert_eq!(told(&mut rest).await.expect("a message")["id"], id);
+    for expected in &messages[3..] {
+        assert_eq!(told(&mut rest).await.as_ref(), Ok(expected));
+    }
+    assert_eq!(told(&mut rest).await, Err(1000));
+
+    let query = format!("?from={begin}&rows=bsatn&follow=false&tables=person");
+    let mut rest = websocket(server, user, &query).await.expect("it opens");
+    told(&mut rest).await.expect("a message");
+    let rows = |number: u32, name: &str| {
+        let name_bytes = (name.len() as u32).to_le_bytes();
+        let row = [&number.to_le_bytes(), &name_bytes[..], name.as_bytes()].concat();
+        BASE64.encode([&1_u32.to_le_bytes()[..], &row].concat())
+    };
+    let key = BASE64.encode([1, 0, 0, 0, 2, 0, 0, 0]);
+    let expected = [
+        json!([{ "table": "person", "insert": rows(2, "é") }]),
+        json!([{ "table": "person", "key": ["id"], "put": rows(1, "y") }]),
+        json!([{ "table": "person", "key": ["id"], "delete": key }]),
+        json!([{ "table": "person", "insert": rows(3, &large) }]),
+    ];
+    for expected in expected {
+        assert_eq!(
+            told(&mut rest).await.expect("a message")["changes"],
+            expected
+        );
+    }
+    assert_eq!(told(&mut rest).await, Err(1000));
+
+    // Who may not, and who loses the right.
+    let other = server.user().await;
+    assert_eq!(refusal(websocket(server, &other, "").await).0, 403);
+    let (status, body) = refusal(websocket(server, user, "?from=999").await);
+    assert!(
+        status == 400 && body.contains("[LC0508]"),
+        "{status} {body}"
+    );
+    assert_eq!(refusal(websocket(server, user, "?rows=x").await).0, 400);
+    let path = format!("/v1/database/a/collaborators/{}", other.identity);
+    let role = server.request("PUT", &path).bearer_auth(&user.token);
+    assert_eq!(answer(role.body(r#"{"role":"owner"}"#)).await.0, 200);
+    let mut followed = websocket(server, &other, "").await.expect("it opens");
+    told(&mut followed).await.expect("a message");
+    assert_eq!(by(server, user, "DELETE", &path).await.0, 200);
+    let end = told(&mut followed).await.expect("a message");
+    assert!(end["reason"].is_string() && end["code"].is_null(), "{end}");
+    assert_eq!(told(&mut followed).await, Err(1000));
+
+    // A client is answered, and has nothing to say.
+    socket
+        .send(Message::Ping(vec![1, 2].into()))
+        .await
+        .expect("sent");
+    assert_eq!(told(&mut socket).await, Ok(json!({ "pong": [1, 2] })));
+    let mut talks = websocket(server, user, "").await.expect("it opens");
+    told(&mut talks).await.expect("a message");
+    talks.send(Message::text("hello")).await.expect("sent");
+    assert_eq!(told(&mut talks).await, Err(1003));
+    assert_eq!(by(server, user, "DELETE", "/v1/database/a").await.0, 200);
+    let end = told(&mut socket).await.expect("a message");
+    assert_eq!(end["code"], "LC0516");
+    assert_eq!(told(&mut socket).await, Err(1000));
+    fixture.server.stop().await;
 }

@@ -51,6 +51,8 @@ pub(super) struct Opened {
     pub replayed: Replayed,
     /// The program of a backfill that goes on, or why there is none.
     pub resumed: Option<Result<Resumed, Failure>>,
+    /// Another database, whose frames are its transactions.
+    pub follows: bool,
 }
 
 /// # Errors
@@ -64,6 +66,7 @@ pub(super) fn start(opened: Opened) -> Result<DatabaseHandle, Error> {
         durable,
         replayed,
         resumed,
+        follows,
     } = opened;
     let backfilled = datastore.backfilled();
     let next_offset = durable.tail().next_offset;
@@ -78,6 +81,9 @@ pub(super) fn start(opened: Opened) -> Result<DatabaseHandle, Error> {
         module.clone(),
         Metrics::new(replayed),
     ));
+    if follows {
+        shared.status.set_following();
+    }
     if resumed.is_some() {
         // Callers hear of it before the writer is there.
         let now = shared.environment().instant();

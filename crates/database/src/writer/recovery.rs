@@ -14,7 +14,7 @@ impl Writer {
     /// The log has failed, and what is not durable has to be taken back.
     pub(super) fn has_failed_log(&self) -> bool {
         let state = &self.state;
-        !state.is_reverted && !state.failed && self.shared.status.is_read_only()
+        !state.is_reverted && !state.failed && self.shared.status.has_failed_log()
     }
 
     /// Takes it back when nothing else has the files, so that reads go on and see what a restart would.

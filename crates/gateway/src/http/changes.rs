@@ -1,15 +1,17 @@
-//! The changes of a database, as they become durable (06 §5.13a).
+//! The changes of a database, as they become durable (06 §5.13a): events over HTTP, or messages of a WebSocket.
 
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::body::Body;
-use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::extract::Request;
+use axum::http::{HeaderValue, StatusCode};
 use bytes::Bytes;
 use futures_util::{stream, StreamExt as _};
-use lightcone_database::{Changes, ChangesError, Place, Refusal};
+use lightcone_database::{Changes, ChangesError, Place, Refusal, RowForm};
 use lightcone_log::LogError;
+use lightcone_node::network::{timed, ConnectionSlot};
 use lightcone_node::permissions::Action;
 use lightcone_types::{error_code, Identity};
 use serde_json::json;
@@ -21,6 +23,7 @@ use super::path::Permitted;
 use super::query::{wrong, Query};
 use crate::gateway::Gateway;
 use crate::reply::{self, Failure, Reply};
+use crate::ws;
 
 /// A stream that has nothing to tell says for so long at most nothing.
 const HEARTBEAT: Duration = Duration::from_secs(15);
@@ -28,36 +31,65 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 const RETRY_SECONDS: u64 = 10;
 const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
 
-pub(super) async fn changes(asked: Permitted, query: Query, headers: HeaderMap) -> Reply {
+pub(super) async fn changes(asked: Permitted, query: Query, mut request: Request) -> Reply {
+    let headers = request.headers();
+    let accept = ws::accept_if_asked(headers)?;
     let from = match headers.get("last-event-id") {
         Some(id) => Some(place(id.to_str().unwrap_or("?")).map_err(wrong)?),
         None => query.parsed("from", place)?,
     };
     let follows = query.boolean("follow")?.unwrap_or(true);
+    let forms = [("json", RowForm::Json), ("bsatn", RowForm::Bsatn)];
+    let form = query.word("rows", &forms)?.unwrap_or_default();
     let tables = query.text("tables")?.into_iter();
     let tables = tables.flat_map(|names| names.split(',').map(str::to_owned));
     let running = asked.state.node.databases.get(&asked.record).await?;
     let changes = running.handle.changes(from, tables.collect(), follows);
-    let changes = changes.await?;
+    let changes = changes.await?.in_form(form);
     let holder = changes.holder();
     let beginning = holder.hold(changes.beginning().into_bytes())?;
+    let state = asked.state.clone();
     let following = Following {
         changes,
         follows,
-        state: asked.state.clone(),
+        state: state.clone(),
         database: asked.record.identity,
         may_see: may_see(asked, Action::FollowChanges),
         told: Instant::now(),
     };
-    let beginning = stream::iter([Ok(Bytes::from_owner(beginning))]);
+    let beginning = stream::iter([Bytes::from_owner(beginning)]);
     let rest = stream::unfold(Some(following), |following| async {
-        let (part, following) = following?.next().await?;
-        Some((Ok::<_, Infallible>(part), following))
+        following?.next().await
     });
-    let body = Body::from_stream(beginning.chain(rest));
-    let mut response = reply::with_type(EVENT_STREAM, body);
-    delivery::hold(&mut response, Some(holder));
-    Ok(uncached(response))
+    let events = beginning.chain(rest);
+    let Some(accept) = accept else {
+        let body = Body::from_stream(events.map(Ok::<_, Infallible>));
+        let mut response = reply::with_type(EVENT_STREAM, body);
+        delivery::hold(&mut response, Some(holder));
+        return Ok(uncached(response));
+    };
+    let upgrade = hyper::upgrade::on(&mut request);
+    let slot = request.extensions().get::<ConnectionSlot>().cloned();
+    let slot = slot.ok_or_else(|| Failure::internal("the connection has no place"))?;
+    let polls = state.node.counters.polls.clone();
+    let messages = events.map(|events| messages(&events));
+    let serve = ws::events::serve(state, upgrade, slot, holder, messages);
+    tokio::spawn(timed(polls, serve));
+    Ok(ws::switching(accept))
+}
+
+/// What messages of a WebSocket say of events: their data, or that of one which only moves the id.
+fn messages(events: &Bytes) -> Vec<Bytes> {
+    let text = std::str::from_utf8(events).expect("it was written as text");
+    let events_of_text = text.split_terminator("\n\n");
+    let message = |event: &str| match event.split_once("\ndata: ") {
+        Some((_, data)) => events.slice_ref(data.as_bytes()),
+        None => {
+            let id = event.rsplit_once("id: ").map_or("", |(_, id)| id);
+            json!({ "id": id }).to_string().into()
+        }
+    };
+    events_of_text.map(message).collect()
 }
 
 struct Following<MaySee> {
@@ -152,5 +184,28 @@ impl From<ChangesError> for Failure {
             ChangesError::NoMemory(_) | ChangesError::Gone => Failure::busy(text),
             ChangesError::Log(_) | ChangesError::Recovery(_) => Failure::internal(text),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_say_what_events_say() {
+        let events = [
+            "id: 3-ff\nevent: begin\ndata: {\"id\":\"3-ff\"}\n\n",
+            "id: 4-aa\ndata: {\"name\":\"\\ndata: \"}\n\n",
+            ": all is told up to here\nid: 9-bb\n\n",
+            "event: end\ndata: {\"code\":null}\n\n",
+        ];
+        let messages = messages(&events.concat().into());
+        let expected = [
+            "{\"id\":\"3-ff\"}",
+            "{\"name\":\"\\ndata: \"}",
+            "{\"id\":\"9-bb\"}",
+            "{\"code\":null}",
+        ];
+        assert_eq!(messages, expected);
     }
 }

@@ -5,6 +5,7 @@ use std::future::Future;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
 
+use axum::body::Bytes;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use hyper_util::server::conn::auto::upgrade::downcast;
@@ -55,17 +56,22 @@ async fn say_close(stream: &mut TcpStream, code: u16, reason: String) -> std::io
     Ok(())
 }
 
+/// Waits for the upgrade. Gives the stream, and what has come on it.
+pub(super) async fn upgraded(state: &Gateway, upgrade: OnUpgrade) -> Option<(TcpStream, Bytes)> {
+    let header_timeout = state.node.config.limits.header_timeout;
+    let upgraded = tokio::time::timeout(header_timeout, upgrade).await.ok()?;
+    let Ok(parts) = downcast::<TokioIo<StallGuard>>(upgraded.ok()?) else {
+        tracing::error!("an upgraded connection is not a TCP stream");
+        return None;
+    };
+    Some((parts.io.into_inner().into_inner(), parts.read_buf))
+}
+
 /// Waits for the upgrade, connects to the database and serves the client to its end.
 pub(super) async fn serve(state: Arc<Gateway>, client: Client, upgrade: OnUpgrade) {
-    let header_timeout = state.node.config.limits.header_timeout;
-    let Ok(Ok(upgraded)) = tokio::time::timeout(header_timeout, upgrade).await else {
+    let Some((mut stream, received)) = upgraded(&state, upgrade).await else {
         return;
     };
-    let Ok(parts) = downcast::<TokioIo<StallGuard>>(upgraded) else {
-        tracing::error!("an upgraded connection is not a TCP stream");
-        return;
-    };
-    let (mut stream, received) = (parts.io.into_inner().into_inner(), parts.read_buf);
     let Client {
         request,
         running,
@@ -120,7 +126,8 @@ pub(super) async fn serve(state: Arc<Gateway>, client: Client, upgrade: OnUpgrad
             _ = slot.stopped() => {}
         }
     };
-    let end = run(&state.node.config, &signals, reader, &writer, stopped).await;
+    let (reader, writer) = (reader.run(), writer.run());
+    let end = run(&state.node.config, &signals, reader, writer, stopped).await;
     count_end(&counters, end);
 }
 
@@ -155,16 +162,15 @@ async fn refuse(
 }
 
 /// Reader, writer and clock, until one of them ends the connection or it is `stopped`.
-async fn run(
+pub(super) async fn run(
     config: &Config,
     signals: &Signals,
-    reader: Reader<'_>,
-    writer: &SharedWriter,
+    reader: impl Future<Output = ConnectionEnd>,
+    writer: impl Future<Output = ConnectionEnd>,
     stopped: impl Future<Output = ()>,
 ) -> ConnectionEnd {
     let settings = &config.websocket;
     let (ping, idle) = (settings.ping_interval, settings.idle_timeout);
-    let (reader, writer) = (reader.run(), writer.run());
     let clock = watch_clock(signals, ping, idle, Pace::of(&config.limits));
     tokio::pin!(reader, writer, clock, stopped);
     let end = tokio::select! {

@@ -9,7 +9,7 @@ use bytes::{Buf as _, Bytes, BytesMut};
 const CONTROL_BYTES_MAX: usize = 125;
 
 pub(super) const CONTINUATION: u8 = 0;
-const TEXT: u8 = 1;
+pub(super) const TEXT: u8 = 1;
 pub(super) const BINARY: u8 = 2;
 const CLOSE: u8 = 8;
 pub(super) const PING: u8 = 9;

@@ -2,6 +2,7 @@
 
 mod clock;
 mod connection;
+pub(crate) mod events;
 pub mod frame;
 mod reader;
 mod signals;
@@ -11,7 +12,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::{Request, State};
-use axum::http::{header, HeaderMap, HeaderValue, StatusCode};
+use axum::http::{header, HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::response::Response;
 use axum::Extension;
 use base64::Engine as _;
 use lightcone_database::ConnectRequest;
@@ -114,14 +116,21 @@ pub(crate) async fn subscribe(
     let polls = state.node.counters.polls.clone();
     tokio::spawn(timed(polls, connection::serve(state, client, upgrade)));
 
+    let mut response = switching(accept);
+    let protocol = HeaderValue::from_static(protocol.token());
+    let headers = response.headers_mut();
+    headers.insert(header::SEC_WEBSOCKET_PROTOCOL, protocol);
+    Ok(response)
+}
+
+/// The answer to a request that is upgraded.
+pub(crate) fn switching(accept: HeaderValue) -> Response {
     let mut response = reply::empty(StatusCode::SWITCHING_PROTOCOLS);
     let headers = response.headers_mut();
     headers.insert(header::CONNECTION, UPGRADE);
     headers.insert(header::UPGRADE, WEBSOCKET);
     headers.insert(header::SEC_WEBSOCKET_ACCEPT, accept);
-    let protocol = HeaderValue::from_static(protocol.token());
-    headers.insert(header::SEC_WEBSOCKET_PROTOCOL, protocol);
-    Ok(response)
+    response
 }
 
 fn random_connection_id() -> ConnectionId {
@@ -133,15 +142,25 @@ fn random_connection_id() -> ConnectionId {
     }
 }
 
+/// What a route answers that also serves those who ask for no WebSocket: none for them.
+pub(crate) fn accept_if_asked(headers: &HeaderMap) -> Result<Option<HeaderValue>, Failure> {
+    match has_token(headers, header::UPGRADE, "websocket") {
+        true => check_upgrade(headers).map(Some),
+        false => Ok(None),
+    }
+}
+
+fn has_token(headers: &HeaderMap, name: HeaderName, token: &str) -> bool {
+    let values = headers.get_all(name).iter();
+    let values = values.filter_map(|value| value.to_str().ok());
+    let mut parts = values.flat_map(|value| value.split(','));
+    parts.any(|part| part.trim().eq_ignore_ascii_case(token))
+}
+
 /// Checks the upgrade headers and answers the value of `Sec-WebSocket-Accept`.
 fn check_upgrade(headers: &HeaderMap) -> Result<HeaderValue, Failure> {
-    let has_token = |name, token: &str| {
-        let values = headers.get_all(name).iter();
-        let values = values.filter_map(|value| value.to_str().ok());
-        let mut parts = values.flat_map(|value| value.split(','));
-        parts.any(|part| part.trim().eq_ignore_ascii_case(token))
-    };
-    if !has_token(header::CONNECTION, "upgrade") || !has_token(header::UPGRADE, "websocket") {
+    let has = |name, token| has_token(headers, name, token);
+    if !has(header::CONNECTION, "upgrade") || !has(header::UPGRADE, "websocket") {
         let text = "This service requires use of the websocket protocol";
         return Err(Failure::text(StatusCode::UPGRADE_REQUIRED, text)
             .with_header(header::CONNECTION, UPGRADE)
