@@ -223,7 +223,7 @@ pub(crate) fn log_options(options: &DatabaseOptions) -> LogOptions {
 fn open_log(options: &DatabaseOptions) -> Result<(LocalLog, Recovery), LogError> {
     LocalLog::open_on(
         options.storage.clone(),
-        &options.directory.join("log"),
+        &options.log_directory(),
         log_options(options),
     )
 }
