@@ -1,4 +1,4 @@
-//! Reading again all that a recovery of a database would read, so that damage is known before somebody needs the files.
+//! Reading again all that a recovery of a database would read, so that damage is known before a start needs the files.
 
 use lightcone_log::{LogCheck, LogError, LogFeed, LogOffset};
 use lightcone_snapshot::{ObjectHash, Problem, Snapshot, SnapshotError, SnapshotStore};

@@ -22,13 +22,13 @@ pub struct LogCheck {
     /// Those behind the one that is read, the last one first.
     behind: Vec<Arc<Segment>>,
     reader: SegmentReader,
-    /// All before it in the last segment is durable, and what is behind it is being written. None if nobody writes.
+    /// All before it in the last segment is durable, and what is behind it is being written. None if no process writes.
     durable_end: Option<FilePosition>,
     is_over: bool,
 }
 
 impl LogCheck {
-    /// Of a log that nobody has open, from the transaction `from` on.
+    /// Of a log that is not open, from the transaction `from` on.
     ///
     /// # Errors
     /// What recovery would say of the headers, or that it would lack transactions.

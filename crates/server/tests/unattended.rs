@@ -135,7 +135,7 @@ fn newest(directory: &Path, ending: &str) -> PathBuf {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_rots_is_found_before_somebody_needs_it() {
+async fn what_rots_is_found_before_a_start_needs_it() {
     let quick = "[commitlog]\npreallocate-segments = false\n\
                  [limits]\nsnapshot-log-bytes = 1\nscrub-every = \"1ms\"\nscrub-bytes-per-second = 1000000000\n";
     let server = TestServer::start_with(config(quick)).await;
