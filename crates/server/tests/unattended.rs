@@ -134,11 +134,23 @@ fn newest(directory: &Path, ending: &str) -> PathBuf {
     of.max().expect("there is one")
 }
 
+/// Where the first object of the newest snapshot is: its pack, and a byte of it (docs/on-disk-formats.md).
+fn first_object(snapshots: &Path) -> (PathBuf, usize) {
+    let manifest = std::fs::read(newest(snapshots, ".manifest")).expect("it is there");
+    let word = |at: usize| u64::from_le_bytes(manifest[at..at + 8].try_into().expect("8 bytes"));
+    let entry = 48 + 16 * word(24) as usize;
+    let pack = manifest[entry + 32] as usize;
+    let number = word(48 + 16 * pack);
+    let byte = word(entry + 40) as usize + 100;
+    (snapshots.join(format!("{number:020}.pack")), byte)
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_rots_is_found_before_a_start_needs_it() {
-    let quick = "[commitlog]\npreallocate-segments = false\n\
-                 [limits]\nsnapshot-log-bytes = 1\nscrub-every = \"1ms\"\nscrub-bytes-per-second = 1000000000\n";
-    let server = TestServer::start_with(config(quick)).await;
+    let scrubbed = "[commitlog]\npreallocate-segments = false\n\
+                    [limits]\nscrub-every = \"1ms\"\nscrub-bytes-per-second = 1000000000\n";
+    let many_snapshots = config(&format!("{scrubbed}snapshot-log-bytes = 1\n"));
+    let server = TestServer::start_with(many_snapshots).await;
     let user = server.user().await;
     let identity = publish(&server, &user, "a", "module").await;
     let add = "/v1/database/a/call/add";
@@ -147,7 +159,7 @@ async fn what_rots_is_found_before_a_start_needs_it() {
     }
     until_damaged_are(&server, 0).await;
     // At the stop, too, a snapshot is written. Nothing opens the database after it.
-    let server = TestServer::start_in(server.stop().await, config(quick)).await;
+    let server = TestServer::start_in(server.stop().await, config(scrubbed)).await;
     let data = server.dir.path().join("data");
     let (log, snapshots) = (
         data.join("replicas/1/log"),
@@ -158,7 +170,7 @@ async fn what_rots_is_found_before_a_start_needs_it() {
         (newest(&log, ".segment"), 4_200),
         (newest(&snapshots, ".manifest"), 100),
         (newest(&data.join("control-db/copy-2"), ".segment"), 4_200),
-        (newest(&snapshots, ".pack"), 1_000),
+        first_object(&snapshots),
     ] {
         turn(&path, byte);
         until_damaged_are(&server, 1).await;
@@ -174,8 +186,8 @@ async fn what_rots_is_found_before_a_start_needs_it() {
     let query = || answer(server.request("POST", rows).body("SELECT id FROM person"));
     assert!(query().await.1.contains("[[1],[2],[3]]"));
     until_open(&server, &identity).await;
-    let damaged = newest(&snapshots, ".pack");
-    turn(&damaged, 1_000);
+    let (damaged, byte) = first_object(&snapshots);
+    turn(&damaged, byte);
     for _ in 0..3000 {
         if !damaged.exists() {
             break;
