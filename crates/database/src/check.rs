@@ -2,7 +2,6 @@
 
 use lightcone_log::{LogCheck, LogError, LogFeed, LogOffset};
 use lightcone_snapshot::{ObjectHash, Problem, Snapshot, SnapshotError, SnapshotStore};
-use rustix::io::Errno;
 
 use crate::handle::DatabaseHandle;
 use crate::inbox::Input;
@@ -169,7 +168,8 @@ impl DatabaseCheck {
     /// The directory cannot be read.
     pub fn damage(self) -> Result<Option<Damage>, SnapshotError> {
         let is_current = self.snapshots.offsets()?.last().copied() == self.newest;
-        if self.snapshots.problems().iter().any(is_passing) {
+        let mut problems = self.snapshots.problems().iter();
+        if problems.any(|problem| problem.error.is_passing()) {
             return Ok(None);
         }
         let damage = Damage {
@@ -203,19 +203,6 @@ fn begin_snapshot(snapshots: &mut SnapshotStore) -> Result<Stage, SnapshotError>
     let mut objects: Vec<ObjectHash> = snapshot.objects().copied().collect();
     objects.reverse();
     Ok(Stage::Objects(snapshot, objects))
-}
-
-/// There are no file descriptors at the moment.
-fn is_passing(problem: &Problem) -> bool {
-    let SnapshotError::Io { source, .. } = &problem.error else {
-        return false;
-    };
-    let number = source.raw_os_error();
-    number.is_some_and(|number| {
-        [Errno::MFILE, Errno::NFILE]
-            .map(Errno::raw_os_error)
-            .contains(&number)
-    })
 }
 
 fn read_object(snapshot: &Snapshot, hash: &ObjectHash) -> Result<u64, SnapshotError> {

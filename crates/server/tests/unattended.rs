@@ -148,7 +148,7 @@ fn first_object(snapshots: &Path) -> (PathBuf, usize) {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_rots_is_found_before_a_start_needs_it() {
     let scrubbed = "[commitlog]\npreallocate-segments = false\n\
-                    [limits]\nscrub-every = \"1ms\"\nscrub-bytes-per-second = 1000000000\n";
+                    [limits]\nscrub-every = \"20ms\"\nscrub-bytes-per-second = 1000000000\n";
     let many_snapshots = config(&format!("{scrubbed}snapshot-log-bytes = 1\n"));
     let server = TestServer::start_with(many_snapshots).await;
     let user = server.user().await;

@@ -127,6 +127,7 @@ impl Reader<'_> {
                     return Some(texts);
                 }
                 Ok(_) => failed = None,
+                Err(error) if error.is_passing() => failed = None,
                 Err(error) => failed = Some(vec![error.to_string()]),
             }
         }
