@@ -283,7 +283,8 @@ section! {
             /// So much log, in percent of the size of the database when the last snapshot was written: a large one is not written
             /// whole again and again.
             snapshot_log_percent: u64 = 25;
-                bounds "the same, in percent of the bytes of all pages when the last snapshot was written, or at the start; the first                     `SMALL_BYTES` (`crates/database/src/snapshot.rs`), 16 MiB, do not count";
+                bounds "the same, in percent of the bytes of all pages when the last snapshot was written, or at the start; the first \
+                    `SMALL_BYTES` (`crates/database/src/snapshot.rs`), 16 MiB, do not count";
                 reached "as above. What the next start replays is at most as much, and what comes while the snapshot is written";
 
             /// Snapshots that are kept; older ones are removed, with the log before them.
