@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use lightcone_log::{Frame, LocalLog, Log as _, LogError, LogOffset, LogOptions};
+use lightcone_log::{Frame, LocalLog, Log as _, LogCheck, LogError, LogOffset, LogOptions};
 use lightcone_storage::Storage;
 
 use super::error::{ControlError, Result};
@@ -126,6 +126,13 @@ impl Journal {
         }
         self.records += 1;
         Ok(())
+    }
+
+    /// Reads the copies once more, as they are on the disk now.
+    pub fn checks(&self) -> Vec<Result<LogCheck, LogError>> {
+        let copies = self.copies.iter();
+        let checks = copies.map(|log| LogCheck::of_open(&log.feed(), LogOffset::FIRST));
+        checks.collect()
     }
 
     /// Makes the journal long, with the same change again and again.

@@ -19,6 +19,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use lightcone_log::{LogCheck, LogError};
 use lightcone_storage::Storage;
 use lightcone_types::{Due, Identity, Timestamp};
 use parking_lot::{Mutex, RwLock};
@@ -268,6 +269,12 @@ impl ControlDb {
         }
         tracing::error!(%error, "a change of the control database failed halfway; it is on the disk, so it counts");
         Ok(())
+    }
+
+    /// Reads the copies of the journal once more, as they are on the disk now; none after a failure. Blocks.
+    pub fn checks(&self) -> Vec<Result<LogCheck, LogError>> {
+        let held = self.journal.lock();
+        held.as_ref().map_or_else(Vec::new, Journal::checks)
     }
 
     /// Makes sure that what is known is what is on the disk. Only after a failure there is something to do. Blocks.

@@ -315,7 +315,7 @@ impl DatabaseHandle {
     /// It does not.
     pub fn try_disk(&self) -> std::io::Result<()> {
         let options = &self.shared.options;
-        crate::probe::try_disk(&*options.storage, &options.directory.join("log"))
+        crate::probe::try_disk(&*options.storage, &options.log_directory())
     }
 
     /// Stops the database: everything committed is made durable, clients get Close 1001 `module exited`. Says what there was still

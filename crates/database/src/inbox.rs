@@ -102,6 +102,11 @@ pub(crate) enum Input {
     AlarmDue,
     /// It is the database's turn to write a snapshot.
     SnapshotTurn(SnapshotTurn),
+    /// Files that the next start would read are damaged, and what is in memory is not.
+    WantSnapshot {
+        /// Damaged snapshots.
+        replaces: bool,
+    },
     /// A snapshot has ended. From so many bytes of the log on those are counted that make the next one due.
     SnapshotDone {
         log_bytes: u64,

@@ -237,7 +237,7 @@ pub(crate) fn log_options(options: &DatabaseOptions) -> LogOptions {
 pub(crate) fn open_log(options: &DatabaseOptions) -> Result<(LocalLog, Recovery), LogError> {
     LocalLog::open_on(
         options.storage.clone(),
-        &options.directory.join("log"),
+        &options.log_directory(),
         log_options(options),
     )
 }

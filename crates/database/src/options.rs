@@ -329,6 +329,10 @@ impl DatabaseOptions {
         SnapshotStore::open_on(self.storage.clone(), &self.snapshots_directory())
     }
 
+    pub(crate) fn log_directory(&self) -> PathBuf {
+        self.directory.join("log")
+    }
+
     pub(crate) fn snapshots_directory(&self) -> PathBuf {
         self.directory.join("snapshots")
     }

@@ -232,7 +232,7 @@ impl Restore {
             first_offset: next,
             ..log_options(&self.options)
         };
-        let directory = self.options.directory.join("log");
+        let directory = self.options.log_directory();
         let storage = self.options.storage.clone();
         let (mut log, _) = LocalLog::open_on(storage, &directory, log_options)?;
         log.close()?;

@@ -11,17 +11,28 @@ use tokio::sync::oneshot;
 use crate::courier::Ready;
 use crate::error::NotDurable;
 use crate::inbox::Input;
+use crate::options::Limits;
 use crate::outbox::Waiting;
 use crate::retention;
 use crate::shared::Shared;
 use crate::status::SnapshotTurn;
 
+/// The first pages of a database cost nothing to write: they keep no snapshot waiting.
+const SMALL_BYTES: u64 = 16 << 20;
 /// A snapshot for which the disk has no room is tried again after this share of the log that makes one due.
 const SNAPSHOT_DELAY_SHARE: u64 = 16;
 /// A database that stops writes a snapshot if the next start would replay at least this share of the log that makes one due.
 const STOP_SNAPSHOT_SHARE: u64 = 8;
 /// For so long; what is not written by then is replayed.
 const STOP_SNAPSHOT_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// So much log since the last snapshot makes the next one due, if so many bytes of pages were in the database then. A snapshot writes
+/// about as much of a large database that changes everywhere, and a start reads it: both are in proportion to the log.
+pub(crate) fn due_bytes(limits: &Limits, page_bytes: u64) -> u64 {
+    let large = page_bytes.saturating_sub(SMALL_BYTES);
+    let share = (large / 100).saturating_mul(limits.snapshot_log_percent);
+    limits.snapshot_log_bytes.max(share)
+}
 
 /// The turn, if it is the database's. Otherwise the writer hears when it is.
 pub(crate) fn take_turn(shared: &Arc<Shared>) -> Option<SnapshotTurn> {
@@ -51,6 +62,8 @@ pub(crate) struct SnapshotJob {
     pub next_offset: LogOffset,
     /// Bytes of the log from which those are counted that make the next one due.
     pub log_bytes: u64,
+    /// What makes the next one due is counted in shares of it.
+    pub due_bytes: u64,
     pub _turn: SnapshotTurn,
 }
 
@@ -99,7 +112,7 @@ impl SnapshotJob {
             }
             Ok(Written::NoRoom) => {
                 warn_no_room(&shared);
-                self.log_bytes = delayed(&shared, self.log_bytes);
+                self.log_bytes = delayed(self.due_bytes, self.log_bytes);
             }
             Err(error) => not_written(&shared, &error),
         }
@@ -116,7 +129,8 @@ fn write(
     let (options, database) = (&shared.options, shared.options.identity);
     let kept = options.limits.snapshots_kept;
     let (started, begun) = (shared.environment().instant(), shared.environment().now());
-    let store = options.snapshots()?.keeping(kept);
+    let damaged = shared.snapshots.take_damaged();
+    let mut store = options.snapshots()?.keeping(kept).without(damaged);
     let mut found_room = true;
     let written = snapshot.write_while(&store, next_offset, || {
         found_room = options.disk.has_room_for(0);
@@ -133,13 +147,16 @@ fn write(
     if stats.mended_objects > 0 {
         tracing::error!(%database, objects = stats.mended_objects, "what an older snapshot has on the disk is damaged; the new one has written it again. Check the disk [LC0527]");
     }
+    // What is damaged must not count as kept, and is needed no more.
+    store.replaced(next_offset);
+    store.rename_damaged()?;
     let log_needed_from = retention::prune(shared, &store, next_offset, begun)?;
     Ok(Written::Whole { log_needed_from })
 }
 
 /// Until when a database that stops may write a snapshot, if so many bytes of the log have come since the last one that it should.
-pub(crate) fn time_at_stop(shared: &Shared, log_bytes: u64) -> Option<Instant> {
-    let due = shared.options.limits.snapshot_log_bytes / STOP_SNAPSHOT_SHARE;
+pub(crate) fn time_at_stop(shared: &Shared, log_bytes: u64, due_bytes: u64) -> Option<Instant> {
+    let due = due_bytes / STOP_SNAPSHOT_SHARE;
     let is_due =
         !shared.options.in_memory && log_bytes >= due && shared.options.disk.has_room_for(0);
     is_due.then(|| shared.environment().instant() + STOP_SNAPSHOT_TIME_MAX)
@@ -210,11 +227,28 @@ impl Drop for SnapshotJob {
 }
 
 /// From where the log is counted for the next snapshot after one for which the disk had no room.
-pub(crate) fn delayed(shared: &Shared, log_bytes: u64) -> u64 {
-    let due = shared.options.limits.snapshot_log_bytes;
-    log_bytes.saturating_sub(due - due / SNAPSHOT_DELAY_SHARE)
+pub(crate) fn delayed(due_bytes: u64, log_bytes: u64) -> u64 {
+    log_bytes.saturating_sub(due_bytes - due_bytes / SNAPSHOT_DELAY_SHARE)
 }
 
 pub(crate) fn warn_no_room(shared: &Shared) {
     tracing::warn!(database = %shared.options.identity, "no snapshot is written: the disk has only its reserve left [LC0125]");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn much_of_a_large_database_is_due() {
+        let mut limits = Limits::default();
+        assert_eq!(due_bytes(&limits, 0), 256 << 20);
+        assert_eq!(due_bytes(&limits, 1 << 30), 256 << 20);
+        let large = due_bytes(&limits, 5 << 30);
+        assert!((1275 << 20..1280 << 20).contains(&large), "{large}");
+        limits.snapshot_log_bytes = 1;
+        assert_eq!(due_bytes(&limits, SMALL_BYTES), 1);
+        limits.snapshot_log_bytes = u64::MAX;
+        assert_eq!(due_bytes(&limits, u64::MAX), u64::MAX);
+    }
 }

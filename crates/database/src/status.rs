@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use lightcone_log::{LogError, LogFeed, LogWriter};
+use lightcone_snapshot::Problem;
 use lightcone_types::Due;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -85,6 +86,8 @@ pub(crate) struct SnapshotGate {
     is_cancelled: AtomicBool,
     /// Held while a snapshot is written.
     busy: Mutex<()>,
+    /// Those on the disk that the next one replaces.
+    damaged: Mutex<Vec<Problem>>,
 }
 
 impl SnapshotGate {
@@ -95,6 +98,15 @@ impl SnapshotGate {
 
     pub fn is_cancelled(&self) -> bool {
         self.is_cancelled.load(Ordering::Relaxed)
+    }
+
+    /// The next snapshot replaces these.
+    pub fn add_damaged(&self, damaged: Vec<Problem>) {
+        *self.damaged.lock() = damaged;
+    }
+
+    pub fn take_damaged(&self) -> Vec<Problem> {
+        std::mem::take(&mut *self.damaged.lock())
     }
 
     /// Waits until no snapshot is being written, and keeps it so.

@@ -75,6 +75,8 @@ pub(crate) struct Writer {
     pub next_offset: LogOffset,
     /// Log bytes since the newest snapshot when the database was opened.
     pub replayed_bytes: u64,
+    /// So many bytes of log since the last snapshot make the next one due.
+    pub snapshot_due_bytes: u64,
     pub state: WriterState,
     /// The call that is under way, if it is traced.
     pub traced: Option<Traced>,
@@ -251,10 +253,8 @@ impl Writer {
             Input::SubscriptionFailed { set, number } => self.drop_subscription(set, number),
             Input::AlarmDue => self.alarm_due(),
             Input::SnapshotTurn(turn) => self.begin_snapshot(turn),
-            Input::SnapshotDone { log_bytes } => {
-                self.state.snapshot_running = false;
-                self.state.log_bytes_at_snapshot = log_bytes;
-            }
+            Input::SnapshotDone { log_bytes } => self.snapshot_done(log_bytes),
+            Input::WantSnapshot { replaces } => self.want_snapshot(replaces),
             Input::IndexBuilt(built) => self.index_built(*built),
             Input::Body(body) => self.run_body(*body),
             Input::Lease(request) => self.lend_tables(*request),

@@ -3,7 +3,7 @@
 mod common;
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
@@ -12,7 +12,9 @@ use common::other_machine::OtherMachine;
 use common::publishing::stop;
 use common::tables::{create_tables, table_options};
 use common::{caller, open, OWNER};
-use lightcone_database::{CallArgs, Commons, DatabaseHandle, DatabaseOptions};
+use lightcone_database::{
+    CallArgs, Commons, Damage, DatabaseCheck, DatabaseHandle, DatabaseOptions,
+};
 use lightcone_storage::sim::{HookedStorage, Hooks};
 use lightcone_storage::OpenMode;
 use serde_json::{json, Value};
@@ -139,6 +141,122 @@ async fn a_stop_writes_a_snapshot_if_the_next_start_would_replay_much() {
     assert_eq!(rows(&database).await, json!(12));
     stop(database).await;
     assert_eq!(packs.begun(), 1, "nothing has changed");
+}
+
+/// What is beyond 16 MiB of a database counts: a snapshot waits for a share of it, also at the stop.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_large_database_waits_for_more_log() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("db");
+    let (packs, commons) = (Arc::new(Packs::default()), commons());
+    let of_percent = |percent| {
+        let mut options = options(&path, &packs, &commons);
+        options.limits.snapshot_log_percent = percent;
+        options
+    };
+    let mut without = of_percent(1);
+    without.limits.snapshot_log_bytes = u64::MAX;
+    let database = create(without).await;
+    insert_all(&database, 0..20, 1 << 20).await;
+    stop(database).await;
+    let database = open(of_percent(10_000)).await;
+    insert_all(&database, 20..22, 1 << 20).await;
+    stop(database).await;
+    assert_eq!(packs.begun(), 0, "22 MiB of log are less than 50");
+    let database = open(of_percent(1)).await;
+    insert_all(&database, 22..24, 100).await;
+    until(|| database.metrics().snapshots.times.count() == 1).await;
+    stop(database).await;
+}
+
+/// A check of the files, to its end.
+fn damage_of(options: &DatabaseOptions, running: Option<&DatabaseHandle>) -> Damage {
+    let mut check = DatabaseCheck::begin(options.clone(), running).expect("there are files");
+    while check.step().expect("there are files").is_some() {}
+    let damage = check.damage().expect("there are files");
+    damage.expect("nothing is written meanwhile")
+}
+
+/// The files of a directory with this ending, the newest last.
+fn files(directory: &Path, ending: &str) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(directory).expect("a directory");
+    let paths = entries.map(|entry| entry.expect("an entry").path());
+    let is_such = |path: &PathBuf| path.to_string_lossy().ends_with(ending);
+    let mut paths: Vec<_> = paths.filter(is_such).collect();
+    paths.sort();
+    paths
+}
+
+/// Turns a bit, or turns it back.
+fn turn(path: &Path, byte: usize) {
+    let mut bytes = std::fs::read(path).expect("it is there");
+    bytes[byte] ^= 4;
+    std::fs::write(path, bytes).expect("it is written");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn damage_is_named_and_mended() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("db");
+    let (packs, commons) = (Arc::new(Packs::default()), commons());
+    let options = || options(&path, &packs, &commons);
+    // Two snapshots, each of a stop, and a log behind them.
+    let database = create(options()).await;
+    insert_all(&database, 0..10, 1_000).await;
+    stop(database).await;
+    let database = open(options()).await;
+    insert_all(&database, 10..20, 1_000).await;
+    stop(database).await;
+    let database = open(options()).await;
+    insert_all(&database, 20..22, 1_000).await;
+    stop(database).await;
+    assert!(damage_of(&options(), None).is_empty());
+    let packs_of = || files(&path.join("snapshots"), ".pack");
+    assert_eq!(packs_of().len(), 2);
+    let [older, newest] = [packs_of()[0].clone(), packs_of()[1].clone()];
+    turn(&older, 1_000);
+    assert!(damage_of(&options(), None).is_empty(), "it is not needed");
+    turn(&older, 1_000);
+    turn(&newest, 1_000);
+    let texts = damage_of(&options(), None).texts();
+    assert_eq!(texts.len(), 1, "{texts:?}");
+    let text = &texts[0];
+    assert!(
+        text.contains(&newest.display().to_string()) && text.ends_with("[LC0521]"),
+        "{text}"
+    );
+    assert!(text.contains(" is damaged at byte "), "{text}");
+    turn(&newest, 1_000);
+    let segment = files(&path.join("log"), ".segment").remove(0);
+    turn(&segment, 4_200);
+    let texts = damage_of(&options(), None).texts();
+    assert_eq!(texts.len(), 1, "{texts:?}");
+    assert!(
+        texts[0].contains(&segment.display().to_string()),
+        "{texts:?}"
+    );
+    assert!(texts[0].ends_with("[LC0503]"), "{texts:?}");
+    turn(&segment, 4_200);
+
+    // A database that is open has a new one written, also where nothing has come since.
+    let database = open(options()).await;
+    assert!(damage_of(&options(), Some(&database)).is_empty());
+    let written = || database.metrics().snapshots.times.count();
+    for snapshots in 1..=2 {
+        let damaged = packs_of().pop().expect("there are some");
+        turn(&damaged, 1_000);
+        let damage = damage_of(&options(), Some(&database));
+        assert_eq!(damage.snapshots.len(), 1, "{damage:?}");
+        database.mend(damage);
+        until(|| written() == snapshots).await;
+        until(|| !packs_of().contains(&damaged)).await;
+        assert!(damage_of(&options(), Some(&database)).is_empty());
+    }
+    stop(database).await;
+    let database = open(options()).await;
+    assert_eq!(database.metrics().replayed.transactions, 0);
+    assert_eq!(rows(&database).await, json!(22));
+    stop(database).await;
 }
 
 /// A stop is not held up by a slow disk, and what it gives up is replayed.

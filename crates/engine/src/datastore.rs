@@ -378,6 +378,13 @@ impl Datastore {
         self.index(index).ok()
     }
 
+    /// Bytes of the pages that a snapshot would have, with a little for each page.
+    pub fn page_bytes(&self) -> u64 {
+        let kept = self.states().filter(|state| !state.is_view());
+        kept.map(|state| state.table.rows().heap_bytes() as u64)
+            .sum()
+    }
+
     /// Memory of all tables in bytes; ordered indexes are estimated.
     pub fn heap_bytes(&self) -> usize {
         self.states().map(|state| state.table.heap_bytes()).sum()

@@ -17,6 +17,7 @@ mod error;
 mod follow;
 pub mod fuzzing;
 mod hidden;
+mod index_builds;
 mod making;
 mod migration;
 mod names;

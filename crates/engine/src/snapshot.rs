@@ -1,5 +1,6 @@
 //! Frozen copies of the whole database: for reads beside the writer, and for snapshots on disk.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use lightcone_log::LogOffset;
@@ -10,7 +11,9 @@ use lightcone_types::TableId;
 
 use crate::datastore::Datastore;
 use crate::error::RecoveryError;
+use crate::index_builds::build_all;
 use crate::system::SYSTEM_TABLE_ID_MAX;
+use crate::table_state::TableState;
 
 /// Version of the engine's part of a snapshot manifest.
 const MANIFEST_VERSION: u32 = 1;
@@ -126,7 +129,9 @@ impl Datastore {
             offset: snapshot.offset,
             detail,
         };
+        let mut page_count = 0;
         for (id, pages) in tables {
+            page_count += pages.len();
             let slot = self
                 .slot(*id)
                 .map_err(|_| wrong(format!("table {} is not in the catalog", id.0)))?;
@@ -140,11 +145,18 @@ impl Datastore {
                     .load_page(number, &page, Some(hash.0))
                     .map_err(|error| wrong(error.to_string()))?;
             }
-            table
-                .build_indexes()
-                .map_err(|error| wrong(error.to_string()))?;
         }
-        Ok(())
+        let is_loaded =
+            |state: &&mut TableState| tables.iter().any(|(id, _)| *id == state.table.schema.id);
+        let states = self.tables.iter_mut().flatten().filter(is_loaded);
+        let mut states: Vec<&mut TableState> = states.collect();
+        // The longest work first.
+        states.sort_by_key(|state| Reverse(state.table.rows().row_count()));
+        let builds = states
+            .into_iter()
+            .flat_map(|state| state.table.index_builds());
+        let built = build_all(builds.collect(), page_count);
+        built.map_err(|error| wrong(error.to_string()))
     }
 }
 

@@ -28,7 +28,9 @@ impl World {
         let names: Vec<String> = (0..17).map(|column| format!("c{column}")).collect();
         let types = std::iter::once(T::U32).chain(std::iter::repeat_n(T::U256, 16));
         let columns: Vec<(&str, T)> = names.iter().map(|name| &**name).zip(types).collect();
-        let mut datastore = creating(&module(vec![table("wide", &columns).hash(&[0], true)]));
+        let mut datastore = creating(&module(vec![table("wide", &columns)
+            .hash(&[0], true)
+            .btree(&[1, 0], false)]));
         let wide = table_id(&datastore, "wide");
         for id in 0..ROWS {
             let inserted = datastore.insert(wide, &wide_row(id, 0), &mut Vec::new());

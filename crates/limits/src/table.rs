@@ -275,10 +275,17 @@ section! {
                 reached "undo the migration, refuse the publish: LC0229";
         }
         in Storage {
-            /// A snapshot is written after so many bytes of log.
+            /// A snapshot is written after so many bytes of log, if they are also `snapshot-log-percent` of the database.
             snapshot_log_bytes: u64 = 256 << 20;
                 bounds "log written since the last snapshot, or since the start";
-                reached "a snapshot is written beside the writer";
+                reached "a snapshot is written beside the writer, once the next limit is reached too";
+
+            /// So much log, in percent of the size of the database when the last snapshot was written: a large one is not written
+            /// whole again and again.
+            snapshot_log_percent: u64 = 25;
+                bounds "the same, in percent of the bytes of all pages when the last snapshot was written, or at the start; the first \
+                    `SMALL_BYTES` (`crates/database/src/snapshot.rs`), 16 MiB, do not count";
+                reached "as above. What the next start replays is at most as much, and what comes while the snapshot is written";
 
             /// Snapshots that are kept; older ones are removed, with the log before them.
             snapshots_kept: usize = 2;
@@ -479,6 +486,16 @@ section! {
             server_log_bytes_max: u64 = 256 << 20;
                 bounds "all files of the server's own log";
                 reached "the oldest files go";
+
+            /// How often the server reads all that a recovery would need, to find damage; `"0s"`: never.
+            scrub_every: Duration = Duration::from_secs(24 * 60 * 60);
+                bounds "time from the begin of one scrub to that of the next one";
+                reached "all that a recovery of any database would read is read from the disk, one database after the other; damage: LC0529";
+
+            /// Most bytes a second that it reads.
+            scrub_bytes_per_second: u64 = 8 << 20;
+                bounds "what the scrub reads in a second";
+                reached "it waits; nothing waits for it";
 
             /// What logs, publishes and snapshots leave free of the disk, for the logs of transactions. The default is this, or an eighth of
             /// a disk of less than 2 GiB.

@@ -155,6 +155,12 @@ impl LogFeed {
         Ok((found, self.cuts()))
     }
 
+    /// All segments, and the durable end in the last one.
+    pub(crate) fn segments(&self) -> (Vec<Arc<Segment>>, SegmentPlace) {
+        let state = self.state();
+        (state.segments.iter().cloned().collect(), state.end)
+    }
+
     /// How often the log was cut since it was opened.
     pub(crate) fn cuts(&self) -> u64 {
         self.0.cuts.load(Ordering::Acquire)

@@ -18,6 +18,7 @@
 #![forbid(unsafe_code)]
 
 mod chain;
+mod check;
 mod error;
 mod feed;
 mod format;
@@ -33,6 +34,7 @@ mod segment;
 mod writer;
 
 pub use chain::{Epoch, LogHash};
+pub use check::LogCheck;
 pub use error::LogError;
 pub use feed::{LogFeed, SEGMENTS_PINNED_MAX};
 pub use format::PAYLOAD_BYTES_MAX;

@@ -81,38 +81,47 @@ pub(crate) fn find_end(reader: &mut SegmentReader) -> Result<SegmentEnd, LogErro
             Step::End => (None, false),
             Step::Bad { found, certain } => (Some(found), certain),
         };
-        let behind = reader.look_behind()?;
-        // All before the named end was synced before the file got its name.
-        let was_named = reader.position < header.named_end;
-        let certain = certain || was_named;
-        let zeros_to_end = behind.written_end == reader.position;
-        break match behind.proof {
-            _ if zeros_to_end && !was_named => EndState::Clean,
-            None if !certain => EndState::Torn {
-                written_end: behind.written_end,
-            },
-            proof => {
-                let mut found =
-                    found.unwrap_or_else(|| "there are zeros where a frame is expected".to_owned());
-                if was_named {
-                    found += &format!(
-                        "; all before byte {} was on the disk when the file got its name",
-                        header.named_end
-                    );
-                }
-                if let Some(proof) = proof {
-                    found += &format!(
-                        "; a frame at byte {proof} was written after this place had been synced"
-                    );
-                }
-                EndState::Damaged {
-                    found,
-                    written_end: behind.written_end,
-                }
-            }
-        };
+        break judge_end(reader, found, certain)?;
     };
     Ok(SegmentEnd { read, kept, state })
+}
+
+/// What the end of the last segment is, where a reader has found no frame, but zeros or what it says.
+pub(crate) fn judge_end(
+    reader: &mut SegmentReader,
+    found: Option<String>,
+    certain: bool,
+) -> Result<EndState, LogError> {
+    let behind = reader.look_behind()?;
+    let named_end = reader.segment.header.named_end;
+    // All before the named end was synced before the file got its name.
+    let was_named = reader.position < named_end;
+    let certain = certain || was_named;
+    let zeros_to_end = behind.written_end == reader.position;
+    Ok(match behind.proof {
+        _ if zeros_to_end && !was_named => EndState::Clean,
+        None if !certain => EndState::Torn {
+            written_end: behind.written_end,
+        },
+        proof => {
+            let mut found =
+                found.unwrap_or_else(|| "there are zeros where a frame is expected".to_owned());
+            if was_named {
+                found += &format!(
+                    "; all before byte {named_end} was on the disk when the file got its name"
+                );
+            }
+            if let Some(proof) = proof {
+                found += &format!(
+                    "; a frame at byte {proof} was written after this place had been synced"
+                );
+            }
+            EndState::Damaged {
+                found,
+                written_end: behind.written_end,
+            }
+        }
+    })
 }
 
 /// The segments of a log with their checked headers.
@@ -159,7 +168,7 @@ pub(crate) fn recover(
 }
 
 /// The segments in `directory`, and those that a cut of the log has left.
-fn find_segments(
+pub(crate) fn find_segments(
     directory: &Directory,
     database: &[u8; 32],
 ) -> Result<(Vec<Arc<Segment>>, Vec<PathBuf>), LogError> {

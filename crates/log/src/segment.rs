@@ -261,6 +261,11 @@ impl SegmentReader {
         }
     }
 
+    /// What is read from here on comes from the disk, as far as the system allows it, and what was read is not kept in the cache.
+    pub fn forget_cached(&self) {
+        self.file.file.forget_cached();
+    }
+
     /// Moves the end of reading to `limit`, or else to the end of the file.
     pub fn read_on_to(&mut self, limit: Option<FilePosition>) -> Result<(), LogError> {
         let file_end = self.file.end()?;

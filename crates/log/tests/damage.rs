@@ -8,8 +8,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use common::{at, fill, open, payload, read_all, read_from, segments, DIRECTORY, EPOCH};
-use lightcone_log::{repair_on, Epoch, FilePosition, LocalLog, Log, LogError, LogOptions};
+use lightcone_log::{
+    repair_on, Epoch, FilePosition, LocalLog, Log, LogCheck, LogError, LogOffset, LogOptions,
+};
 use lightcone_storage::sim::SimStorage;
+use lightcone_storage::Storage as _;
 use log_segment::fuzz_segment;
 
 const HEADER: usize = 4096;
@@ -96,6 +99,91 @@ fn every_flipped_bit_is_found_and_named() {
             storage.put_file(path, whole);
         }
     }
+}
+
+fn to_the_end(mut check: LogCheck) -> Result<(), LogError> {
+    while check.step()?.is_some() {}
+    Ok(())
+}
+
+/// Reads what a recovery from a snapshot at `from` would read of a closed log.
+fn check(storage: &SimStorage, from: LogOffset) -> Result<(), LogError> {
+    let (disk, database) = (Arc::new(storage.clone()), options().database);
+    LogCheck::of_closed(disk, Path::new(DIRECTORY), &database, from).and_then(to_the_end)
+}
+
+#[test]
+fn a_check_says_what_recovery_says() {
+    let storage = sample(true);
+    let paths = segments(&storage);
+    let text = |error: LogError| error.to_string();
+    for path in &paths {
+        let length = storage.file(path).expect("it is there").len();
+        for byte in (0..120).chain(HEADER..length) {
+            let rotten = storage.crash(0);
+            rotten.rot(path, byte as u64, (byte % 8) as u8);
+            let files = rotten.files();
+            let checked = check(&rotten, at(0)).err().map(text);
+            assert_eq!(rotten.files(), files, "nothing is changed");
+            let opened = open_and_read(&rotten, options()).err().map(text);
+            assert_eq!(checked, opened, "{} byte {byte}", path.display());
+        }
+    }
+    // A payload before the snapshot is not needed, one of the last segment is.
+    let payload_of = |frame: usize| (HEADER + frame * 112 + 52) as u64;
+    for (segment, frame, from, is_needed) in [
+        (0, 3, 4, false),
+        (0, 3, 3, true),
+        (1, 2, 7, false),
+        (1, 2, 6, true),
+        (2, 0, 11, true),
+    ] {
+        let rotten = storage.crash(0);
+        rotten.rot(&paths[segment], payload_of(frame), 1);
+        let is_found = check(&rotten, at(from)).is_err();
+        assert_eq!(is_found, is_needed, "frame {frame} of segment {segment}");
+    }
+    let trimmed = storage.crash(0);
+    trimmed.remove(&paths[0]).expect("it is there");
+    for (from, is_there) in [(3, false), (4, true), (11, true), (12, false)] {
+        assert_eq!(check(&trimmed, at(from)).is_ok(), is_there, "from {from}");
+    }
+    assert!(check(&SimStorage::new(0), at(0)).is_err());
+}
+
+#[test]
+fn a_log_is_checked_while_it_is_written() {
+    let storage = SimStorage::new(7);
+    let preallocated = LogOptions {
+        segment_bytes: 1 << 13,
+        ..LogOptions::default()
+    };
+    let mut log = open(&storage, preallocated, EPOCH).0;
+    fill(&mut log, 100, 60);
+    let begun = LogCheck::of_open(&log.feed(), at(0)).expect("it is whole");
+    fill(&mut log, 7, 60);
+    to_the_end(begun).expect("what is being written is not looked at");
+    let check = |log: &LocalLog| LogCheck::of_open(&log.feed(), at(0)).and_then(to_the_end);
+    check(&log).expect("it is whole");
+    let paths = segments(&storage);
+    for path in [&paths[0], paths.last().expect("some")] {
+        storage.rot(path, HEADER as u64 + 60, 1);
+        let found = check(&log).expect_err("it is damaged");
+        assert!(
+            matches!(&found, LogError::Damaged { file, byte_offset, .. }
+                if file == path && byte_offset.get() == HEADER as u64),
+            "{found}"
+        );
+        storage.rot(path, HEADER as u64 + 60, 1);
+    }
+    // Trimming is not held up by a check.
+    let mut begun = LogCheck::of_open(&log.feed(), at(0)).expect("it is whole");
+    assert!(log.trim(at(50)).expect("the disk works") > 0);
+    while let Ok(Some(_)) = begun.step() {}
+    check(&log).expect_err("the first transactions are gone");
+    LogCheck::of_open(&log.feed(), at(50))
+        .and_then(to_the_end)
+        .expect("the others are whole");
 }
 
 #[test]

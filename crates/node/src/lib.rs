@@ -29,6 +29,7 @@ mod node;
 mod peers;
 pub mod permissions;
 mod private_files;
+mod scrub;
 mod traces;
 
 pub use carrier::carry_messages;
@@ -39,3 +40,4 @@ pub use node::{Node, NodeOptions, NotFound, PublishEnvironment};
 pub use private_files::{
     check_private_key, create_directory as create_private_directory, keep_new_files_private,
 };
+pub use scrub::{scrub, Scrub};

@@ -18,6 +18,7 @@ use crate::error::Error;
 use crate::metrics::{History, ServerCounters};
 use crate::network::Descriptors;
 use crate::peers::Peers;
+use crate::scrub::Scrub;
 use crate::traces::Traces;
 
 /// Everything that a node needs to know before it starts.
@@ -77,6 +78,7 @@ pub struct Node {
     pub issuer_required_to_publish: Option<String>,
     pub counters: ServerCounters,
     pub history: History,
+    pub scrub: Scrub,
     /// None unless traces are sent.
     pub traces: Option<Arc<Traces>>,
     pub descriptors: Descriptors,
@@ -140,6 +142,7 @@ impl Node {
             issuer_required_to_publish: options.issuer_required_to_publish,
             counters: ServerCounters::default(),
             history: History::new(&process),
+            scrub: Scrub::default(),
             descriptors,
             own_ports,
             peers: Peers::open(&config.outbox)?,

@@ -109,6 +109,7 @@ impl Server {
         let stops = || stops(stopping.clone());
         tokio::spawn(lightcone_node::keep_open(node.clone(), stops()));
         tokio::spawn(keep_history(node.clone(), stops()));
+        tokio::spawn(lightcone_node::scrub(node.clone(), stops()));
         let (listener, local_addr) = listens;
         let accepting = serve(listener, http(lightcone_gateway::router));
         tracing::info!("Starting SpacetimeDB listening on {local_addr}");

@@ -58,6 +58,15 @@ impl SnapshotError {
         matches!(self, SnapshotError::Damaged { .. })
     }
 
+    /// Whether something ran out that may be given back.
+    pub fn is_passing(&self) -> bool {
+        let SnapshotError::Io { source, .. } = self else {
+            return false;
+        };
+        // ENFILE and EMFILE of Linux and macOS: there are no file descriptors.
+        matches!(source.raw_os_error(), Some(23 | 24))
+    }
+
     /// Whether an older snapshot is needed: this one is damaged, or the disk cannot read it.
     pub fn is_unreadable(&self) -> bool {
         matches!(

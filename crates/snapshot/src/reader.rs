@@ -154,6 +154,11 @@ impl Snapshot {
         }
     }
 
+    /// What is read from here on comes from the disk, as far as the system allows it, and what was read is not kept in the cache.
+    pub fn forget_cached(&self) {
+        self.packs.iter().for_each(|pack| pack.file.forget_cached());
+    }
+
     pub fn verify(&self) -> Result<(), SnapshotError> {
         let mut buffer = Vec::new();
         self.objects()

@@ -92,6 +92,12 @@ impl SnapshotStore {
         SnapshotStore { kept, ..self }
     }
 
+    /// These are damaged: a snapshot that is written takes over nothing, and may take the place of one of them.
+    pub fn without(mut self, problems: Vec<Problem>) -> SnapshotStore {
+        self.problems.extend(problems);
+        self
+    }
+
     /// The numbers in the names with this extension, ascending.
     fn numbers(&self, extension: &str) -> Result<Vec<u64>, SnapshotError> {
         let names = self.shared.directory.list()?;
@@ -112,7 +118,8 @@ impl SnapshotStore {
     /// Begins the snapshot of all transactions before `offset`. One at a time.
     pub fn begin(&self, offset: LogOffset) -> Result<SnapshotWriter, SnapshotError> {
         let busy = Busy::take(&self.shared)?;
-        let offsets = self.offsets()?;
+        let mut offsets = self.offsets()?;
+        offsets.retain(|offset| !self.is_set_aside(*offset));
         if offsets.contains(&offset) {
             return Err(SnapshotError::Misuse {
                 reason: format!("there is a snapshot at transaction {offset} already"),
@@ -123,6 +130,8 @@ impl SnapshotStore {
         let newest = offsets.last().and_then(load);
         let older = offsets.iter().rev().nth(1).and_then(load);
         let reusable = match (newest, older) {
+            // An older one may share the pack that is damaged.
+            _ if !self.problems.is_empty() => Reusable::default(),
             (Some(newest), _) if self.kept == 1 => self.reusable(&newest, &[], offset),
             // Nothing that the newest one needs: a pack that rots must not spoil both.
             (Some(newest), Some(older)) => self.reusable(&older, &newest.packs, offset),
@@ -226,7 +235,7 @@ impl SnapshotStore {
     pub fn latest_until(&mut self, end: LogOffset) -> Result<Option<Snapshot>, SnapshotError> {
         let offsets = self.offsets()?.into_iter().rev();
         for offset in offsets.filter(|offset| *offset <= end) {
-            if self.problems.iter().any(|problem| problem.offset == offset) {
+            if self.is_set_aside(offset) {
                 continue;
             }
             match Snapshot::open(&self.shared.directory, offset) {
@@ -240,6 +249,10 @@ impl SnapshotStore {
         Ok(None)
     }
 
+    fn is_set_aside(&self, offset: LogOffset) -> bool {
+        self.problems.iter().any(|problem| problem.offset == offset)
+    }
+
     /// Sets a snapshot aside: [`SnapshotStore::latest`] finds the one before it from now on.
     pub fn set_aside(&mut self, snapshot: Snapshot, error: SnapshotError) {
         let offset = snapshot.offset;
@@ -249,6 +262,16 @@ impl SnapshotStore {
     /// The snapshots that were set aside since the store was opened.
     pub fn problems(&self) -> &[Problem] {
         &self.problems
+    }
+
+    /// The same, with what they are, for another store ([`without`](Self::without)).
+    pub fn into_problems(self) -> Vec<Problem> {
+        self.problems
+    }
+
+    /// A snapshot was written at this offset, in place of a damaged one if there was one.
+    pub fn replaced(&mut self, offset: LogOffset) {
+        self.problems.retain(|problem| problem.offset != offset);
     }
 
     /// Renames the manifests of damaged snapshots to `*.damaged`, for good. To be called after the database was recovered without

@@ -272,6 +272,44 @@ fn a_rotten_pack_never_spoils_both_snapshots() {
 }
 
 #[test]
+fn a_damaged_snapshot_is_replaced() {
+    let storage = SimStorage::new(0);
+    let seeds: Vec<u64> = (0..20).collect();
+    for offset in 0..3 {
+        take(&open(&storage).keeping(3), offset, &seeds).unwrap();
+    }
+    // The oldest and the newest have it in common.
+    assert_eq!(files(&storage, "pack").len(), 2);
+    let newest_without = |damaged: &Path| {
+        storage.rot(damaged, 500, 3);
+        let mut store = open(&storage);
+        let newest = store.latest().unwrap().unwrap();
+        let error = newest.verify().unwrap_err();
+        store.set_aside(newest, error);
+        open(&storage).keeping(3).without(store.into_problems())
+    };
+    // At the same place, as nothing has come since.
+    let mut store = newest_without(&files(&storage, "pack")[0]);
+    let stats = take(&store, 2, &seeds).unwrap();
+    assert_eq!((stats.new_objects, stats.mended_objects), (20, 0));
+    store.replaced(LogOffset::new(2));
+    store.rename_damaged().unwrap();
+    store.prune(2).unwrap();
+    assert_eq!(readable(&storage), [true, true]);
+    assert_eq!(files(&storage, "damaged").len(), 0);
+    // Behind it.
+    let mut store = newest_without(&files(&storage, "pack")[1]);
+    take(&store, 3, &seeds).unwrap();
+    store.replaced(LogOffset::new(3));
+    store.rename_damaged().unwrap();
+    let offsets: Vec<u64> = store.offsets().unwrap().iter().map(|at| at.get()).collect();
+    assert_eq!(offsets, [1, 3]);
+    store.prune(2).unwrap();
+    assert_eq!(readable(&storage), [true, true]);
+    assert_eq!(files(&storage, "damaged").len(), 1);
+}
+
+#[test]
 fn what_rots_is_written_again_by_the_next_snapshot() {
     let storage = SimStorage::new(0);
     let store = open(&storage);

@@ -72,6 +72,30 @@ pub enum InsertError {
     Other(#[from] Error),
 }
 
+/// Builds one index of a table whose rows are loaded.
+pub type PartBuild<'t> = Box<dyn FnOnce() -> Result<(), Error> + Send + 't>;
+
+/// Puts all rows into something that takes each of them, unless the table is damaged.
+fn build(
+    table: &str,
+    rows: &RowStore,
+    mut takes: impl FnMut(RowId, &[u8]) -> bool,
+) -> Result<(), Error> {
+    let mut clash = None;
+    rows.for_each(|id, row| {
+        if !takes(id, row) {
+            clash.get_or_insert(id);
+        }
+    });
+    match clash {
+        None => Ok(()),
+        Some(id) => {
+            let detail = format!("row {id} is there twice or violates a unique index");
+            Err(Error::bad_page(table, detail))
+        }
+    }
+}
+
 /// Frozen rows of a table, without indexes.
 pub struct TableSnapshot {
     pub schema: Arc<TableSchema>,
@@ -443,6 +467,12 @@ impl Table {
     /// # Errors
     /// Two rows violate a unique index.
     pub fn build_indexes(&mut self) -> Result<(), Error> {
+        let mut builds = self.index_builds().into_iter();
+        builds.try_for_each(|build| build())
+    }
+
+    /// The same in parts, one for each index, which may be done at the same time, on any threads.
+    pub fn index_builds(&mut self) -> Vec<PartBuild<'_>> {
         let Table { view, row_set, .. } = self;
         let TableView {
             rows,
@@ -451,33 +481,36 @@ impl Table {
             schema,
             held,
         } = view;
-        let mut clash = None;
-        rows.for_each(|id, row| {
-            for index in indexes.iter_mut() {
-                if index.is_unique() && index.find_row(rows, layout, row).is_some() {
-                    clash.get_or_insert(id);
-                } else {
-                    index.insert(rows, layout, id);
-                }
-            }
-            for index in held.iter_mut().filter_map(|held| held.index.as_mut()) {
-                index.insert(rows, layout, id);
-            }
-            if let Some(set) = row_set {
-                // Rows are a set: the writer never stores one twice.
-                match set.find(rows, row) {
-                    Some(_) => drop(clash.get_or_insert(id)),
-                    None => set.insert(rows, id),
-                }
-            }
+        let (rows, layout, table) = (&*rows, &**layout, &*schema.name);
+        let held = held.iter_mut().filter_map(|held| held.index.as_mut());
+        let builds = indexes
+            .iter_mut()
+            .chain(held)
+            .map(|index| -> PartBuild<'_> {
+                Box::new(move || {
+                    build(table, rows, |id, row| {
+                        let is_free =
+                            !index.is_unique() || index.find_row(rows, layout, row).is_none();
+                        if is_free {
+                            index.insert(rows, layout, id);
+                        }
+                        is_free
+                    })
+                })
+            });
+        // Rows are a set: the writer never stores one twice.
+        let set = row_set.as_mut().map(|set| -> PartBuild<'_> {
+            Box::new(move || {
+                build(table, rows, |id, row| {
+                    let is_new = set.find(rows, row).is_none();
+                    if is_new {
+                        set.insert(rows, id);
+                    }
+                    is_new
+                })
+            })
         });
-        match clash {
-            None => Ok(()),
-            Some(id) => Err(Error::bad_page(
-                &schema.name,
-                format!("row {id} is there twice or violates a unique index"),
-            )),
-        }
+        builds.chain(set).collect()
     }
 
     /// Memory of rows and indexes in bytes; ordered indexes are estimated.

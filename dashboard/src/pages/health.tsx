@@ -106,8 +106,15 @@ function DatabaseHealth({ now, points }: { now: Counted; points: Point[] }): Rea
 function ServerHealth({ now, points }: { now: Samples; points: ServerPoint[] }): ReactNode {
   const started = sum(now, "process_start_time_seconds");
   const snapshots = sum(now, "lightcone_snapshot_seconds_count");
+  const damaged = sum(now, "lightcone_scrub_damaged");
   return (
     <>
+      {damaged > 0 && (
+        <Note tone="bad">
+          {whole(damaged)} damaged files that a start of the server would need. Its log names them with
+          LC0529.
+        </Note>
+      )}
       <dl className="stats">
         <Stat
           name="Processor"

@@ -28,6 +28,7 @@ use crate::inbox::{Inbox, Inputs};
 use crate::metrics::{Metrics, Replayed};
 use crate::module::{Module, Program};
 use crate::shared::{Ground, Shared};
+use crate::snapshot;
 use crate::status::FAILED_TEXT;
 use crate::writer::{Phase, Writer, WriterState};
 
@@ -119,6 +120,8 @@ pub(super) fn start(opened: Opened) -> Result<DatabaseHandle, Error> {
         batches: 0,
         has_failed: false,
     };
+    let limits = &shared.options.limits;
+    let snapshot_due_bytes = snapshot::due_bytes(limits, datastore.page_bytes());
     let writer = Writer {
         shared: shared.clone(),
         inputs: Inputs::new(inbox),
@@ -130,6 +133,7 @@ pub(super) fn start(opened: Opened) -> Result<DatabaseHandle, Error> {
         module,
         next_offset,
         replayed_bytes: replayed.bytes,
+        snapshot_due_bytes,
         state: WriterState::default(),
         traced: None,
     };

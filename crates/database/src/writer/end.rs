@@ -73,7 +73,8 @@ impl Writer {
                 self.way_out.forget_clients();
                 let log_bytes = self.log_bytes();
                 let log_bytes = log_bytes.saturating_sub(self.state.log_bytes_at_snapshot);
-                let deadline = snapshot::time_at_stop(&self.shared, log_bytes);
+                let deadline =
+                    snapshot::time_at_stop(&self.shared, log_bytes, self.snapshot_due_bytes);
                 let is_wanted = end.is_opened_again && !self.state.failed;
                 match (log, deadline) {
                     (Ok(log), Some(deadline)) if is_wanted => Stage::Turn(log, deadline),

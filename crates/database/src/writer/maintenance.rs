@@ -24,7 +24,6 @@ impl Writer {
     }
 
     pub(super) fn snapshot_if_due(&mut self) {
-        let limits = &self.shared.options.limits;
         if self.state.snapshot_running
             || self.state.stop.is_some()
             || self.shared.options.in_memory
@@ -33,12 +32,15 @@ impl Writer {
             return;
         }
         let log_bytes = self.log_bytes();
-        if log_bytes.saturating_sub(self.state.log_bytes_at_snapshot) < limits.snapshot_log_bytes {
+        let since = log_bytes.saturating_sub(self.state.log_bytes_at_snapshot);
+        let is_wanted = std::mem::take(&mut self.state.snapshot_wanted);
+        if since < self.snapshot_due_bytes && !is_wanted {
             return;
         }
         // A snapshot can wait; the log needs what is left of the disk.
         if !self.shared.options.disk.has_room_for(0) {
-            self.state.log_bytes_at_snapshot = snapshot::delayed(&self.shared, log_bytes);
+            self.state.log_bytes_at_snapshot =
+                snapshot::delayed(self.snapshot_due_bytes, log_bytes);
             snapshot::warn_no_room(&self.shared);
             return;
         }
@@ -60,8 +62,23 @@ impl Writer {
             snapshot: Some(self.datastore.snapshot()),
             next_offset: self.next_offset,
             log_bytes: self.log_bytes(),
+            due_bytes: self.snapshot_due_bytes,
             _turn: turn,
         };
         job.begin();
+    }
+
+    /// A snapshot has ended. From so many bytes of the log on those are counted that make the next one due.
+    pub(super) fn snapshot_done(&mut self, log_bytes: u64) {
+        self.state.snapshot_running = false;
+        self.state.log_bytes_at_snapshot = log_bytes;
+        let limits = &self.shared.options.limits;
+        self.snapshot_due_bytes = snapshot::due_bytes(limits, self.datastore.page_bytes());
+    }
+
+    /// What the disk has of the last snapshot, or of the log behind it, is damaged: a new one makes that good, if it would not be the same.
+    pub(super) fn want_snapshot(&mut self, replaces: bool) {
+        let has_more = self.log_bytes() > self.state.log_bytes_at_snapshot;
+        self.state.snapshot_wanted = has_more || replaces;
     }
 }

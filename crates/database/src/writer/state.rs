@@ -161,6 +161,8 @@ pub(crate) struct WriterState {
     pub(super) is_held: bool,
     pub(super) log_bytes_at_snapshot: u64,
     pub(super) snapshot_running: bool,
+    /// One is to be written whatever the log is worth.
+    pub(super) snapshot_wanted: bool,
     /// Rows are migrated one by one.
     pub(super) backfill: Option<Box<RunningBackfill>>,
     pub(super) schedules: Schedules,

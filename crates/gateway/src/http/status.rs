@@ -19,13 +19,19 @@ pub(super) async fn ping() -> Reply {
     Ok(reply::empty(StatusCode::OK))
 }
 
-pub(super) async fn health() -> Reply {
-    Ok(reply::json_value(&json!({
+pub(super) async fn health(State(state): State<Arc<Gateway>>) -> Reply {
+    let mut health = json!({
         "nodes": [0],
         "package_name": "lightcone-server",
         "schedulable": true,
         "version": env!("CARGO_PKG_VERSION"),
-    })))
+    });
+    // Which ones, the server's log says.
+    match state.node.scrub.damaged() {
+        0 => {}
+        damaged => health["damaged"] = json!(damaged),
+    }
+    Ok(reply::json_value(&health))
 }
 
 /// GET `/v1/metrics`: for this machine, and for readers with `metrics.token`.

@@ -1,5 +1,6 @@
 //! The databases that are running in this process: opened at their first use, each in its replica directory.
 
+mod checks;
 mod due;
 mod earlier;
 pub mod limits;

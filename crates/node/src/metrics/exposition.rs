@@ -11,6 +11,7 @@ use super::text::{numbers, Seconds, Text};
 use super::{databases, functions, json, process};
 use crate::databases::{Databases, Running};
 use crate::node::Node;
+use crate::scrub::Scrub;
 use crate::traces::TraceCounters;
 
 /// The exposition of everything.
@@ -31,6 +32,7 @@ fn server_families(node: &Node) -> Text {
     let mut text = Text::default();
     process::put(&mut text);
     put_server(&mut text, &node.counters, &node.databases);
+    put_scrub(&mut text, &node.scrub);
     if let Some(traces) = &node.traces {
         put_traces(&mut text, &traces.counters);
     }
@@ -101,6 +103,17 @@ fn put_server(text: &mut Text, server: &ServerCounters, all: &Databases) {
             "What logs, publishes and snapshots leave free.";
         Gauge "lightcone_network_poll_longest_seconds" Seconds(server.polls.longest().as_nanos() as u64),
             "For how long the task of a connection kept its thread from others at most, since the start.";
+    }
+}
+
+fn put_scrub(text: &mut Text, scrub: &Scrub) {
+    numbers! { text;
+        Gauge "lightcone_scrub_damaged" scrub.damaged() as u64,
+            "Damaged snapshots and logs that a start of their databases would need.";
+        Counter "lightcone_scrub_passes_total" scrub.passes.load(Relaxed),
+            "Times that all was read that a start of any database would need.";
+        Counter "lightcone_scrub_bytes_total" scrub.bytes.load(Relaxed),
+            "Bytes that were read for it.";
     }
 }
 

@@ -132,6 +132,11 @@ async fn check_version(report: &mut Report, client: &Client) {
         return;
     };
     let health: Value = serde_json::from_slice(&health).unwrap_or_default();
+    if let Some(damaged) = health["damaged"].as_u64() {
+        let message = format!("{damaged} damaged files that a start of the server would need");
+        let advice = "The server's log names them with LC0529; docs/errors/LC0529.md says what to do. Do it before the server is stopped.";
+        report.error("files", message, advice);
+    }
     let (package, version) = (health["package_name"].as_str(), health["version"].as_str());
     let own = env!("CARGO_PKG_VERSION");
     let (Some(package), Some(version)) = (package, version) else {
