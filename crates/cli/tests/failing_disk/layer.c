@@ -29,7 +29,7 @@
 // What the test and the layer tell each other; mod.rs has the same.
 struct control {
     _Atomic int64_t growth_left;  // bytes that files may grow yet; then ENOSPC
-    _Atomic int64_t syncs_left;   // syncs of files of logs that succeed yet; then one EIO
+    _Atomic int64_t syncs_left;   // syncs of segments of logs that succeed yet; then one EIO
     _Atomic int64_t sync_us_max;  // how long a sync takes at most, in microseconds
     _Atomic int64_t syncs_failed;
     _Atomic int64_t writes_refused;
@@ -212,7 +212,9 @@ static long do_sync(int fd) {
     take();
     uint64_t start = entries;
     give();
-    if (S_ISREG(found.st_mode) && strstr(path, "/log/") && atomic_load(&control->syncs_left) != INT64_MAX &&
+    // A spare segment whose sync fails is none, and the log goes on.
+    int is_segment = S_ISREG(found.st_mode) && strstr(path, "/log/") && strstr(path, ".segment");
+    if (is_segment && atomic_load(&control->syncs_left) != INT64_MAX &&
         atomic_fetch_sub(&control->syncs_left, 1) <= 0) {
         take();
         note((struct entry){.kind = SYNC_FAILED, .inode = found.st_ino, .position = start}, NULL, NULL);

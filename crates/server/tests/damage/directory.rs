@@ -118,14 +118,18 @@ pub fn text_of(database: &str, row: usize) -> String {
 
 fn questions(root: &Path) -> Vec<(String, Option<&'static str>)> {
     let replica = root.join("data/replicas/1");
-    let first = segments(&replica.join("log")).remove(0);
     let name = |path: &Path| {
         path.file_stem()
             .expect("a name")
             .to_string_lossy()
             .into_owned()
     };
-    let oldest: u64 = name(&first).parse().expect("an offset");
+    // Opening a database shortens its log up to the older snapshot.
+    let snapshots = files(&replica.join("snapshots"));
+    let mut manifests = snapshots.iter().filter(|path| is_a(path, "manifest"));
+    let oldest: u64 = name(manifests.next().expect("a snapshot"))
+        .parse()
+        .expect("an offset");
     let mut questions = vec![
         ("/sql".to_owned(), Some("SELECT * FROM person")),
         (format!("/changes?follow=false&from={oldest}"), None),
@@ -157,8 +161,12 @@ pub fn files(directory: &Path) -> Vec<PathBuf> {
 
 fn segments(log: &Path) -> Vec<PathBuf> {
     let mut segments = files(log);
-    segments.retain(|path| path.extension().is_some_and(|of| of == "segment"));
+    segments.retain(|path| is_a(path, "segment"));
     segments
+}
+
+fn is_a(path: &Path, extension: &str) -> bool {
+    path.extension().is_some_and(|of| of == extension)
 }
 
 /// Copies a directory, which a server may be changing.
