@@ -78,14 +78,12 @@ impl Directory {
         }
         // A snapshot that is being written, or removed, would be copied in part.
         let state = || files(server.dir.path());
-        while {
+        loop {
             let before = state();
             copy(server.dir.path(), killed.path());
-            state() != before
-                || before
-                    .iter()
-                    .any(|path| path.extension().is_some_and(|of| of == "tmp"))
-        } {
+            if state() == before && !before.iter().any(|path| is_a(path, "tmp")) {
+                break;
+            }
             std::fs::remove_dir_all(killed.path().join("data")).expect("removed");
         }
         let handle = server.handle.take().expect("it runs");
