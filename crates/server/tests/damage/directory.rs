@@ -81,7 +81,8 @@ impl Directory {
         loop {
             let before = state();
             copy(server.dir.path(), killed.path());
-            if state() == before && !before.iter().any(|path| is_a(path, "tmp")) {
+            let is_written = |path: &PathBuf| is_a(path, "tmp") && !path.ends_with("spare.tmp");
+            if state() == before && !before.iter().any(is_written) {
                 break;
             }
             std::fs::remove_dir_all(killed.path().join("data")).expect("removed");

@@ -155,6 +155,7 @@ fn classes(file: &Path, root: &Path, bytes: &[u8]) -> Option<(Vec<Class>, &'stat
             ];
             Some((rows, "manifest: as a whole"))
         }
+        "tmp" => all("spare segment"),
         _ if is("config.toml") => all("config.toml"),
         _ if is("metadata.toml") => all("metadata.toml"),
         // Its test is in crates/node/src/auth/secrets_key.rs.
