@@ -1,6 +1,9 @@
 //! The two programs together: a real server, a real module (`make modules` builds it), every command.
 
 mod common;
+// Its layer.c knows the system calls of one processor.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod failing_disk;
 
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
@@ -125,6 +128,40 @@ fn a_confirmed_insert_outlives_the_server() {
         .ok()
         .stdout;
     assert_eq!(row, " balance \n---------\n 7       \n");
+}
+
+/// `fixtures/data-2026-11-28.tar.gz` was written by a server that had no due times in its control database: its log, two snapshots, names
+/// and roles. It has no keys.
+#[test]
+fn a_data_directory_of_an_earlier_version_goes_on() {
+    let home = Home::new();
+    std::fs::create_dir_all(home.path("server")).expect("made");
+    let fixtures = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    let unpacked = Command::new("tar")
+        .arg("xzf")
+        .arg(fixtures.join("data-2026-11-28.tar.gz"))
+        .arg("-C")
+        .arg(home.path("server"))
+        .status();
+    assert!(unpacked.expect("tar runs").success());
+    let balances = |server: &Server| {
+        home.run(&["login", "--server-issued-login", &server.url])
+            .ok();
+        let query = "SELECT balance FROM accounts WHERE id < 3";
+        let rows = home.run(&["sql", "house", query, "-s", &server.url]).ok();
+        let rows = rows.stdout.lines().skip(2).map(|row| row.trim().to_owned());
+        rows.filter(|row| !row.is_empty()).collect::<Vec<_>>()
+    };
+    let server = Server::start(&home);
+    assert_eq!(balances(&server), ["979", "1039", "1039"]);
+    let transfer = ["call", "bank", "transfer", "1", "2", "39"];
+    home.run(&[&transfer[..], &["-s", &server.url]].concat())
+        .ok();
+    assert_eq!(server.stop(), 0);
+    // Names and roles are what they were, and are written in today's way.
+    let server = Server::start(&home);
+    assert_eq!(balances(&server), ["979", "1000", "1078"]);
+    assert!(!home.path("server/data/control-db/copy-1.damaged").exists());
 }
 
 #[test]

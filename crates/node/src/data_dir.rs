@@ -156,9 +156,7 @@ fn write_metadata(path: &Path) -> Result<(), Error> {
     let text = format!(
         "# Written by the server; do not change it by hand.\n\nversion = \"{VERSION}\"\nedition = \"{EDITION}\"\n"
     );
-    let temporary = path.with_extension("toml.new");
-    fs::write(&temporary, text).map_err(Error::io("write", &temporary))?;
-    fs::rename(&temporary, path).map_err(Error::io("write", path))
+    private_files::write_whole(path, text.as_bytes()).map_err(Error::io("write", path))
 }
 
 type Version = (u64, u64, u64);

@@ -4,7 +4,8 @@
 //! user is mended, and said; what cannot be mended and lets strangers in is refused.
 
 use std::fs;
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 
 use crate::error::Error;
@@ -28,6 +29,32 @@ pub fn create_directory(path: &Path) -> Result<(), Error> {
     lightcone_storage::disk()
         .create_directory(path)
         .map_err(Error::io("create", path))
+}
+
+/// Writes a file that is not there yet. Its bytes are durable then; its name is when [its directory is synced](sync_name).
+pub(crate) fn write_new(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+    let mut options = fs::OpenOptions::new();
+    let mut file = options.write(true).create_new(true).mode(mode).open(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+/// Makes the name of a file durable.
+pub(crate) fn sync_name(path: &Path) -> io::Result<()> {
+    lightcone_storage::disk().sync_directory(lightcone_storage::parent_of(path))
+}
+
+/// Writes a file as a whole or not at all, durably and for the server alone: it has its name when its bytes are on the disk.
+pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut unfinished = path.as_os_str().to_owned();
+    unfinished.push(".new");
+    match fs::remove_file(&unfinished) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    write_new(Path::new(&unfinished), bytes, SECRET_MODE)?;
+    fs::rename(&unfinished, path)?;
+    sync_name(path)
 }
 
 /// Makes the data directory, or checks the one that is there.

@@ -1,6 +1,7 @@
 //! What becomes of databases when the server starts again.
 
 mod common;
+mod damage;
 
 use common::publishing::{by, call, created};
 use common::{answer, config, json, TestServer};

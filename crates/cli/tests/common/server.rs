@@ -3,6 +3,8 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
+use rustix::process::{kill_process, Pid, Signal};
+
 use super::Home;
 
 /// A server on a free port; killed at the end.
@@ -19,7 +21,13 @@ impl Server {
     }
 
     pub fn start_at(home: &Home, address: &str) -> Self {
-        let mut process = Command::new(env!("CARGO_BIN_EXE_spacetimedb-standalone"))
+        Self::start_with(home, address, |_| {})
+    }
+
+    /// With another command than the usual one.
+    pub fn start_with(home: &Home, address: &str, change: impl FnOnce(&mut Command)) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_spacetimedb-standalone"));
+        command
             .args([
                 "start",
                 "--non-interactive",
@@ -30,9 +38,9 @@ impl Server {
             .arg(home.path("server/data"))
             .arg("--jwt-key-dir")
             .arg(home.path("server/keys"))
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("the server runs");
+            .stdout(Stdio::piped());
+        change(&mut command);
+        let mut process = command.spawn().expect("the server runs");
         let mut lines = BufReader::new(process.stdout.take().expect("piped")).lines();
         let url = loop {
             let line = lines
@@ -51,10 +59,14 @@ impl Server {
         }
     }
 
+    pub fn signal(&self, signal: Signal) {
+        let id = Pid::from_child(&self.process);
+        kill_process(id, signal).expect("it lives");
+    }
+
     /// Asks it to stop and returns its status.
     pub fn stop(mut self) -> i32 {
-        let id = rustix::process::Pid::from_child(&self.process);
-        rustix::process::kill_process(id, rustix::process::Signal::TERM).expect("it lives");
+        self.signal(Signal::TERM);
         self.process.wait().expect("it ends").code().unwrap_or(-1)
     }
 }

@@ -2,7 +2,6 @@
 
 use std::fmt::Display;
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey};
@@ -109,19 +108,16 @@ fn create(paths: &KeyPaths) -> Result<(), Error> {
         }
     }
     let secret = private_files::SECRET_MODE;
-    write_new(&paths.private, private_pem.as_bytes(), secret)?;
-    write_new(&paths.public, public_pem.as_bytes(), 0o644)
-}
-
-pub(super) fn write_new(path: &Path, bytes: &[u8], mode: u32) -> Result<(), Error> {
-    use std::os::unix::fs::OpenOptionsExt as _;
-    let write = || {
-        let mut options = fs::OpenOptions::new();
-        let mut file = options.write(true).create_new(true).mode(mode).open(path)?;
-        file.write_all(bytes)?;
-        file.sync_all()
-    };
-    write().map_err(Error::io("write", path))
+    for (path, pem, mode) in [
+        (&paths.private, private_pem.as_bytes(), secret),
+        (&paths.public, public_pem.as_bytes(), 0o644),
+    ] {
+        // No token is issued that a power failure could make invalid.
+        let written = private_files::write_new(path, pem, mode);
+        let written = written.and_then(|()| private_files::sync_name(path));
+        written.map_err(Error::io("write", path))?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

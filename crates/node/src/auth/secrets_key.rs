@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 
 use lightcone_database::{Secrets, SECRETS_KEY_BYTES};
 
-use super::keys::write_new;
-use crate::private_files::SECRET_MODE;
+use crate::private_files::write_whole;
 
 type Key = [u8; SECRETS_KEY_BYTES];
 
@@ -40,18 +39,9 @@ fn read(path: &Path) -> io::Result<Key> {
     })
 }
 
-/// It has its name when it is on disk, and is used when its name is.
 fn create(path: &Path) -> io::Result<Key> {
     let key: Key = rand::random();
-    let unfinished = path.with_extension("key.new");
-    match fs::remove_file(&unfinished) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    write_new(&unfinished, &key, SECRET_MODE).map_err(io::Error::other)?;
-    let disk = lightcone_storage::disk();
-    disk.rename(&unfinished, path)?;
-    disk.sync_directory(lightcone_storage::parent_of(path))?;
+    write_whole(path, &key)?;
     tracing::info!(path = %path.display(), "made a key for secret variables of the environment; they cannot be read without it");
     Ok(key)
 }
@@ -95,10 +85,13 @@ mod tests {
             );
             assert!(!text.contains(directory.path().to_str().expect("UTF-8")));
         }
-        fs::write(&path, [7; SECRETS_KEY_BYTES]).expect("written");
-        assert!(open(&sealed)
-            .expect_err("another key")
-            .contains("not the one"));
+        for bit in 0..8 * SECRETS_KEY_BYTES {
+            let mut other = key.clone();
+            other[bit / 8] ^= 1 << (bit % 8);
+            fs::write(&path, other).expect("written");
+            let text = open(&sealed).expect_err("another key");
+            assert!(text.contains("not the one"), "{text}");
+        }
         fs::write(&path, key).expect("written");
         assert_eq!(open(&sealed).as_deref(), Ok("value"));
     }

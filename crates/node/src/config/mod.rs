@@ -18,6 +18,7 @@ use lightcone_database::CLIENT_BYTES_CEILING;
 use serde::Deserialize;
 
 use crate::error::Error;
+use crate::private_files;
 
 pub use auth::{Auth, ForeignIssuers};
 pub use databases::Databases;
@@ -144,7 +145,8 @@ impl Config {
         let text = match std::fs::read_to_string(path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 let text = default_text();
-                std::fs::write(path, &text).map_err(Error::io("write", path))?;
+                let written = private_files::write_whole(path, text.as_bytes());
+                written.map_err(Error::io("write", path))?;
                 text
             }
             read => read.map_err(Error::io("read", path))?,
