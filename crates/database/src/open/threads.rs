@@ -216,9 +216,15 @@ fn start_log(
     durable: Box<dyn Log>,
     fanout: Sender<FanoutItem>,
 ) -> Result<Arc<LogWriter>, Error> {
+    let limits = &shared.options.limits;
+    let standard = LogWriterOptions::default();
     let options = LogWriterOptions {
-        queue_bytes_max: shared.options.limits.log_queue_bytes_max,
-        ..LogWriterOptions::default()
+        queue_bytes_max: limits.log_queue_bytes_max,
+        // What has gathered may fill several small segments.
+        frame_bytes_max: standard
+            .frame_bytes_max
+            .min(limits.log_segment_bytes as usize),
+        ..standard
     };
     let (outbox, database) = (shared.outbox.clone(), Arc::downgrade(shared));
     let (mut due, mut ready) = (Vec::new(), Ready::default());

@@ -37,6 +37,8 @@ const TABLES: [&str; 12] = [
 ];
 /// What clients ask for and have not taken.
 const CLIENT_BYTES_MAX: usize = 64 << 20;
+/// One of the workers may be slow during a life.
+const SLOW: [Option<&str>; 5] = [None, None, Some("log"), Some("fan-out"), Some("writer")];
 /// A round may be as large beyond the limit of the queue.
 const ROUND_BYTES_MAX: usize = 4 << 20;
 
@@ -206,6 +208,8 @@ impl Life<'_> {
                 Rights::Reads,
             )));
         }
+        let slow = SLOW[world.draw(SLOW.len())];
+        world.world().slow = slow;
         for _ in 0..world.draw(case.steps) {
             if !self.context.database.is_running() {
                 break;
@@ -219,6 +223,8 @@ impl Life<'_> {
                     world.say(|| "rights are lowered".to_owned());
                 }
                 4 => self.check_bounds(),
+                // A server opens it anew.
+                5..20 if self.context.database.read_only().is_some() => break,
                 5..400 if !clients.is_empty() => {
                     let mut client = clients.remove(world.draw(clients.len()));
                     if poll(&mut client).is_none() {
@@ -229,6 +235,7 @@ impl Life<'_> {
             }
         }
         self.storage.set_faults(Faults::default());
+        world.world().slow = None;
         clients
     }
 
@@ -407,6 +414,9 @@ pub fn simulate(case: &Case, is_told: bool) -> Lasted {
         log_segment_bytes: [1_000, 8_192][world.draw(2)],
         log_preallocate: false,
         snapshot_log_bytes: [2_000, 64 << 20][world.draw(2)],
+        // One row at a time, with calls in between, or all at once.
+        backfill_batch_time: Duration::from_micros([1, 1_000][world.draw(2)]),
+        backfill_share_percent: 1,
         ..Limits::default()
     };
     let shape = Shape {
@@ -445,6 +455,9 @@ pub fn simulate(case: &Case, is_told: bool) -> Lasted {
         if power_fails {
             world.say(|| "a power failure".to_owned());
             storage = storage.crash(world.draw(usize::MAX) as u64);
+        } else if world.once_in(2) {
+            world.say(|| "clean pages leave the cache".to_owned());
+            storage.evict(world.draw(usize::MAX) as u64);
         }
         check_replays(&storage, &limits);
         of_life = options(&world, &storage, &limits, engine.clone());

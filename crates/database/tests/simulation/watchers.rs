@@ -24,7 +24,7 @@ use super::ledger::pairs;
 type Asked = (&'static str, &'static str, Option<&'static str>);
 
 /// Query sets, by their ids from 1 on.
-const SETS: [&[Asked]; 12] = [
+const SETS: [&[Asked]; 13] = [
     &[
         ("SELECT * FROM cells", "cells", None),
         ("SELECT * FROM accounts", "accounts", None),
@@ -67,6 +67,11 @@ const SETS: [&[Asked]; 12] = [
         ("SELECT * FROM items", "items", None),
     ],
     &[("SELECT * FROM secrets", "secrets", None)],
+    &[(
+        "SELECT * FROM tickets ORDER BY number LIMIT 3",
+        "tickets",
+        None,
+    )],
 ];
 const WHOLE: u32 = 1;
 const TOTALS: u32 = 6;
