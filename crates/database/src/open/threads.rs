@@ -220,10 +220,10 @@ fn start_log(
     let standard = LogWriterOptions::default();
     let options = LogWriterOptions {
         queue_bytes_max: limits.log_queue_bytes_max,
-        // What has gathered may fill several small segments.
+        // Several fit into a segment.
         frame_bytes_max: standard
             .frame_bytes_max
-            .min(limits.log_segment_bytes as usize),
+            .min(limits.log_segment_bytes as usize / 4),
         ..standard
     };
     let (outbox, database) = (shared.outbox.clone(), Arc::downgrade(shared));

@@ -233,9 +233,13 @@ pub async fn queue(context: Context) {
             let answer = context.change(ops, true).await;
             assert_ne!(answer, Answer::Done, "{owner} has two tickets");
         } else {
-            let owner = context.ledger().next_owner();
-            let answer = context.change(json!([["ticket", owner]]), true).await;
-            context.ledger().owner_answered(owner, answer);
+            let owners = 0..1 + context.world.draw(6);
+            let owners: Vec<u64> = owners.map(|_| context.ledger().next_owner()).collect();
+            let ops: Vec<Value> = owners.iter().map(|of| json!(["ticket", of])).collect();
+            let answer = context.change(json!(ops), true).await;
+            for owner in owners {
+                context.ledger().owner_answered(owner, answer);
+            }
         }
         context.rest().await;
     }
