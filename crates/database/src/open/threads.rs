@@ -226,9 +226,15 @@ fn start_log(
     durable: Box<dyn Log>,
     fanout: Sender<FanoutItem>,
 ) -> Result<Arc<LogWriter>, Error> {
+    let limits = &shared.options.limits;
+    let standard = LogWriterOptions::default();
     let options = LogWriterOptions {
-        queue_bytes_max: shared.options.limits.log_queue_bytes_max,
-        ..LogWriterOptions::default()
+        queue_bytes_max: limits.log_queue_bytes_max,
+        // Several fit into a segment.
+        frame_bytes_max: standard
+            .frame_bytes_max
+            .min(limits.log_segment_bytes as usize / 4),
+        ..standard
     };
     let (outbox, database) = (shared.outbox.clone(), Arc::downgrade(shared));
     let (mut due, mut ready) = (Vec::new(), Ready::default());

@@ -22,6 +22,8 @@ pub const ACCOUNTS: u32 = 8;
 pub const ROOMS: u32 = 3;
 pub const BALANCE: u64 = 100;
 pub const KEYS: u32 = 3;
+/// So many tickets wait: more than a window of the first few keeps.
+const QUEUE: usize = 24;
 /// What an item has in its second column beyond the first one.
 pub const ABOVE: u32 = 100_000;
 
@@ -304,6 +306,15 @@ fn insert(datastore: &mut Datastore, name: &str, row: &[u8]) -> Result<Vec<u8>, 
         .map_err(|error| error.to_string())
 }
 
+/// A row with the next number of a sequence, which it gives.
+///
+/// # Panics
+/// If another row has that.
+fn insert_next(datastore: &mut Datastore, name: &str, row: &[u8]) -> Vec<u8> {
+    let inserted = insert(datastore, name, row);
+    inserted.unwrap_or_else(|error| panic!("a number of {name} is issued again: {error}"))
+}
+
 /// In the place of the row with the same key, or anew.
 fn put(datastore: &mut Datastore, name: &str, row: &[u8]) -> Result<(), String> {
     if rows(datastore, name, |key| row.starts_with(key)).is_empty() {
@@ -340,7 +351,7 @@ impl Guest {
             "room" => put(datastore, "rooms", &(key(1), op[2] == true).to_vec())?,
             "secret" => put(datastore, "secrets", &(key(1), number(2)).to_vec())?,
             "append" => {
-                insert(datastore, "lists", &(0_u64, key(1), number(2)).to_vec())?;
+                insert_next(datastore, "lists", &(0_u64, key(1), number(2)).to_vec());
             }
             "read" => {
                 let mut found = rows(datastore, "lists", |_| true);
@@ -352,11 +363,11 @@ impl Guest {
             }
             "ticket" => {
                 let owner = number(1);
-                let generated = insert(datastore, "tickets", &(0_u64, owner).to_vec())?;
+                let generated = insert_next(datastore, "tickets", &(0_u64, owner).to_vec());
                 insert(datastore, "receipts", &(owner, large(&generated)).to_vec())?;
                 let mut waiting = rows(datastore, "tickets", |_| true);
                 waiting.sort_by_key(|row| large(&row[0]));
-                let served = waiting.len().saturating_sub(3);
+                let served = waiting.len().saturating_sub(QUEUE);
                 for row in &waiting[..served] {
                     let mut listed = 1_u32.to_vec();
                     listed.extend(row.concat());
@@ -366,7 +377,7 @@ impl Guest {
                 }
             }
             "ticked" => {
-                insert(datastore, "ticked", &(0_u64, number(1)).to_vec())?;
+                insert_next(datastore, "ticked", &(0_u64, number(1)).to_vec());
             }
             "item" => {
                 let (low, high) = (key(2), key(2) + ABOVE);

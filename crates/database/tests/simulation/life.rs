@@ -37,6 +37,14 @@ const TABLES: [&str; 12] = [
 ];
 /// What clients ask for and have not taken.
 const CLIENT_BYTES_MAX: usize = 64 << 20;
+/// One of the workers may be slow during a life.
+const SLOW: [Option<&str>; 5] = [
+    None,
+    Some("log"),
+    Some("log"),
+    Some("fan-out"),
+    Some("writer"),
+];
 /// A round may be as large beyond the limit of the queue.
 const ROUND_BYTES_MAX: usize = 4 << 20;
 
@@ -206,20 +214,24 @@ impl Life<'_> {
                 Rights::Reads,
             )));
         }
+        let slow = SLOW[world.draw(SLOW.len())];
+        world.world().slow = slow;
         for _ in 0..world.draw(case.steps) {
             if !self.context.database.is_running() {
                 break;
             }
             match world.draw(1_000) {
-                0 if case.has(Kind::Faults) => self.fail(),
-                1 if case.has(Kind::Clock) => world.world().set_us -= 3_000_000,
-                2 | 3 if case.has(Kind::Rights) => {
+                0 | 1 if case.has(Kind::Faults) => self.fail(),
+                2 if case.has(Kind::Clock) => world.world().set_us -= 3_000_000,
+                3 | 4 if case.has(Kind::Rights) => {
                     self.context.database.lower_rights(READER, Rights::Public);
                     self.context.lowered.fetch_add(1, Ordering::Relaxed);
                     world.say(|| "rights are lowered".to_owned());
                 }
-                4 => self.check_bounds(),
-                5..400 if !clients.is_empty() => {
+                5 => self.check_bounds(),
+                // A server opens it anew.
+                6..20 if self.context.database.read_only().is_some() => break,
+                6..400 if !clients.is_empty() => {
                     let mut client = clients.remove(world.draw(clients.len()));
                     if poll(&mut client).is_none() {
                         clients.push(client);
@@ -229,6 +241,7 @@ impl Life<'_> {
             }
         }
         self.storage.set_faults(Faults::default());
+        world.world().slow = None;
         clients
     }
 
@@ -237,8 +250,8 @@ impl Life<'_> {
         let (next, world) = (self.storage.counts(), &self.context.world);
         let mut faults = Faults::default();
         let soon = world.draw(3) as u64;
-        match world.draw(4) {
-            0 => faults.fail_sync = Some(next.syncs + soon),
+        match world.draw(5) {
+            0 | 4 => faults.fail_sync = Some(next.syncs + soon),
             1 => faults.fail_writes_from = Some(next.writes + soon),
             2 => faults.tear_write = Some(next.writes + soon),
             _ => faults.fail_names_from = Some(next.names + soon),
@@ -403,10 +416,13 @@ pub fn simulate(case: &Case, is_told: bool) -> Lasted {
     let _end = End(&world);
     let mut storage = SimStorage::new(case.seed);
     let limits = Limits {
-        log_queue_bytes_max: [300, 64 << 20][world.draw(2)],
-        log_segment_bytes: [1_000, 8_192][world.draw(2)],
+        log_queue_bytes_max: [1_000, 64 << 20][world.draw(2)],
+        log_segment_bytes: [500, 8_192][world.draw(2)],
         log_preallocate: false,
         snapshot_log_bytes: [2_000, 64 << 20][world.draw(2)],
+        // One row at a time, with calls in between, or all at once.
+        backfill_batch_time: Duration::from_micros([1, 1_000][world.draw(2)]),
+        backfill_share_percent: 1,
         ..Limits::default()
     };
     let shape = Shape {
@@ -445,6 +461,9 @@ pub fn simulate(case: &Case, is_told: bool) -> Lasted {
         if power_fails {
             world.say(|| "a power failure".to_owned());
             storage = storage.crash(world.draw(usize::MAX) as u64);
+        } else if world.once_in(2) {
+            world.say(|| "clean pages leave the cache".to_owned());
+            storage.evict(world.draw(usize::MAX) as u64);
         }
         check_replays(&storage, &limits);
         of_life = options(&world, &storage, &limits, engine.clone());

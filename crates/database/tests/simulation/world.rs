@@ -19,6 +19,8 @@ use tokio::sync::oneshot;
 const BEGIN_US: i64 = 946_684_800_000_000;
 /// What is not known after so many steps never is.
 const STEPS_MAX: usize = 100_000;
+/// A slow worker takes one of so many turns.
+const SLOW_TURNS: usize = 16;
 
 #[derive(Default)]
 pub struct World {
@@ -28,6 +30,8 @@ pub struct World {
     /// By which the time of day is set.
     pub set_us: i64,
     workers: Vec<(String, Box<dyn Worker>)>,
+    /// The name of one that is slow.
+    pub slow: Option<&'static str>,
     jobs: Vec<Work>,
     tasks: Vec<Task>,
     /// By number.
@@ -45,6 +49,12 @@ impl World {
         let drawn = (splitmix(&mut self.random) % bound.max(1) as u64) as usize;
         (bound, drawn).hash(&mut self.trace);
         drawn
+    }
+
+    /// Most turns of a slow worker are lost, so that much waits for it.
+    fn loses_its_turn(&mut self, worker: usize) -> bool {
+        let name = &self.workers[worker].0;
+        self.slow.is_some_and(|slow| name == slow) && self.draw(SLOW_TURNS) > 0
     }
 
     pub fn note(&mut self, what: impl Hash) {
@@ -207,6 +217,9 @@ impl Simulated {
             }
         };
         if is_of(counts[0]) {
+            if world.loses_its_turn(drawn) {
+                return;
+            }
             let (name, mut worker) = world.workers.remove(drawn);
             drop(world);
             let next = worker.step();

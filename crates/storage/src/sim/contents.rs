@@ -76,9 +76,9 @@ impl Contents {
             }
             let start = (page * page_bytes) as usize;
             let end = (start + page_bytes as usize).min(self.cached.len());
-            for at in start..end {
-                self.cached[at] = self.stored.get(at).copied().unwrap_or(0);
-            }
+            let stored_end = self.stored.len().clamp(start, end);
+            self.cached[start..stored_end].copy_from_slice(&self.stored[start..stored_end]);
+            self.cached[stored_end..end].fill(0);
         }
     }
 

@@ -398,7 +398,8 @@ impl File for SimFile {
         let position = position.get();
         self.with(|state, id| {
             let short = state.count_write()?;
-            let mut bytes: Vec<u8> = parts.iter().flat_map(|part| part.iter().copied()).collect();
+            let parts: Vec<&[u8]> = parts.iter().map(|part| &**part).collect();
+            let mut bytes = parts.concat();
             if short && bytes.len() > 1 {
                 let taken = 1 + below(&mut state.random, bytes.len() as u64 - 1) as usize;
                 bytes.truncate(taken);
