@@ -369,6 +369,22 @@ fn killed_after(world: &World, args: &[&str], wait: Duration) -> bool {
     has_ended
 }
 
+/// Kills a command ten times, a little later each time, and looks at what is there. When it has ended by then, it is killed earlier.
+fn kill_again_and_again(world: &World, args: &[&str], undisturbed: Duration, look: impl Fn()) {
+    let mut step = undisturbed / 12;
+    let (mut wait, mut killed) = (step, 0);
+    while killed < 10 {
+        if killed_after(world, args, wait) {
+            step /= 2;
+            wait = step;
+        } else {
+            killed += 1;
+            wait += step;
+        }
+        look();
+    }
+}
+
 #[test]
 fn what_is_killed_leaves_nothing_half_done() {
     let mut world = World::start("[limits]\nsnapshot-log-bytes = 1048576\n");
@@ -383,16 +399,12 @@ fn what_is_killed_leaves_nothing_half_done() {
     let undisturbed = undisturbed.elapsed();
     let place = world.place();
     let create = ["backup", "create", "bank", "--place", &place];
-    let mut killed = 0;
-    for sixteenths in 1..=20 {
-        let wait = undisturbed * sixteenths / 16;
-        killed += usize::from(!killed_after(&world, &create, wait));
+    kill_again_and_again(&world, &create, undisturbed, || {
         let verified = world.verify();
         let is_none = verified.stderr.contains("[LC0889]");
-        assert!(is_none || verified.status == 0, "{wait:?}: {verified:#?}");
+        assert!(is_none || verified.status == 0, "{verified:#?}");
         world.on(&["call", "bank", "transfer", "1", "2", "1"]);
-    }
-    assert!(killed > 2, "nothing was killed in the middle");
+    });
     world.create().ok();
     world.verify().ok();
 
@@ -401,14 +413,9 @@ fn what_is_killed_leaves_nothing_half_done() {
     let undisturbed = undisturbed.elapsed();
     let replicas = world.replicas();
     let restore = ["backup", "restore", "copy", "--place", &place];
-    let mut killed = 0;
-    for sixteenths in 1..=16 {
-        match killed_after(&world, &restore, undisturbed * sixteenths / 16) {
-            true => break,
-            false => killed += 1,
-        }
-    }
-    assert!(killed > 2, "nothing was killed in the middle");
+    kill_again_and_again(&world, &restore, undisturbed, || {
+        world.on(&["delete", "copy", "-y"]);
+    });
     // The server may have had all of it by then, and go on.
     let started = Instant::now();
     while world.replicas() > replicas {
