@@ -118,11 +118,13 @@ fn bytes_below(directory: &Path) -> Vec<u8> {
 
 /// The module's log, as soon as it has this.
 async fn module_log(database: &Path, word: &str) -> String {
+    let directory = database.join("module_logs");
     for _ in 0..1000 {
-        let log = bytes_below(&database.join("module_logs"));
-        let log = String::from_utf8_lossy(&log).into_owned();
-        if log.contains(word) {
-            return log;
+        if directory.is_dir() {
+            let log = String::from_utf8_lossy(&bytes_below(&directory)).into_owned();
+            if log.contains(word) {
+                return log;
+            }
         }
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }

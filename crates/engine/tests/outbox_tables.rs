@@ -1,8 +1,11 @@
 //! Rows of outbox tables are numbered when they are committed, and their numbers are freed in ways that no receiver can mistake.
 
 mod common;
+#[path = "common/definitions.rs"]
+mod definitions;
 
 use common::*;
+use definitions::{definition, Kind, Table, Tables};
 use lightcone_engine::{
     CommitOutput, Datastore, DatastoreError as E, MessageResult, MigrationWork, OutboundMessage,
     ResultStatus,
@@ -298,9 +301,10 @@ fn what_waits_moves_to_a_table_that_is_made_anew() {
     let mut world = World::new();
     let stream = world.send(1..=3);
     world.retire(stream);
-    let (mut old, mut new) = (module(Vec::new()), module(Vec::new()));
-    old.tables.push(outbox());
-    new.tables.push(outbox());
+    let tables = Tables::from([("parcels".to_owned(), Table::new(&[Kind::U32]))]);
+    let [mut old, mut new] = [(); 2].map(|()| definition(&tables));
+    old.tables[0] = outbox();
+    new.tables[0] = outbox();
     new.tables[0].columns.push(ColumnDef {
         name: "note".to_owned(),
         source_name: "note".to_owned(),
