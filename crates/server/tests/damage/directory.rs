@@ -11,7 +11,7 @@ use crate::common::{answer, config, TestServer, User};
 
 /// Small, so that a few rows make several segments and snapshots.
 const CONFIG: &str =
-    "[commitlog]\nmax-segment-size = 16384\n\n[limits]\nsnapshot-log-bytes = 12000\n";
+    "[commitlog]\nmax-segment-size = 8192\n\n[limits]\nsnapshot-log-bytes = 12000\n";
 const HEADER_BYTES: usize = 4096;
 const FRAME_HEADER_BYTES: usize = 52;
 
