@@ -67,6 +67,11 @@ impl Control {
         self.until(done).await
     }
 
+    /// What the call has read and written rests on all transactions before this one.
+    pub fn rests_on(&self) -> LogOffset {
+        self.settled.lock().rests_on
+    }
+
     /// Why a transaction that the call has given back is not committed, if the writer has refused one.
     pub fn refused(&self) -> Option<Arc<str>> {
         self.settled.lock().refused.clone()

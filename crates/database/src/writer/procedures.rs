@@ -1,6 +1,7 @@
 //! Calls of procedures (03 §10) and of HTTP handlers (03 §11.6), as far as they are the writer's: where they run, the tables that
 //! are lent to those beside it, and what is left to do when they have ended.
 
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -268,8 +269,11 @@ impl Writer {
             control,
             outcome,
         } = ended;
-        // It may have ended before it could hear that a transaction was refused.
-        let result = match (control.refused(), outcome) {
+        // It may have ended before it could hear that a transaction was refused, or that one was taken back when the log failed.
+        let is_taken_back = control.rests_on() > self.next_offset;
+        let taken_back = self.shared.status.read_only().filter(|_| is_taken_back);
+        let refused = control.refused().or(taken_back.map(Arc::from));
+        let result = match (refused, outcome) {
             (Some(reason), _) => Err(CallFailure::new(Failure::Trap, &*reason)),
             (None, ProcedureOutcome::Returned(result)) => Ok(result),
             (None, ProcedureOutcome::Failed { message }) => {

@@ -76,9 +76,10 @@ impl Contents {
             }
             let start = (page * page_bytes) as usize;
             let end = (start + page_bytes as usize).min(self.cached.len());
-            let stored_end = self.stored.len().clamp(start, end);
-            self.cached[start..stored_end].copy_from_slice(&self.stored[start..stored_end]);
-            self.cached[stored_end..end].fill(0);
+            let stored = self.stored.get(start..end.min(self.stored.len()));
+            let (stored, cached) = (stored.unwrap_or_default(), &mut self.cached[start..end]);
+            cached.fill(0);
+            cached[..stored.len()].copy_from_slice(stored);
         }
     }
 
