@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Checks that the files of a crate do not import each other in circles (checks/rust_modules.py says what an import is).
+"""Checks that the files of a crate do not import each other in circles (checks/rust_modules.py says what an import is), and that each
+file of its tests is in a program.
 
-Prints each circle with what ties it, and exits with 1 if there is one.
+Prints each circle with what ties it, and each file that is left out, and exits with 1 if there is one.
 """
 
+import re
 import sys
 
 from checks.repository import ROOT, name_of
@@ -45,8 +47,22 @@ def show(crate, circle, imports):
             print(f"  {name_of(file)} -> {name_of(other)}: {', '.join(sorted(imports[file][other]))}")
 
 
+def left_out(crate):
+    """Files of tests that neither `tests/main.rs` nor a `[[test]]` names, where cargo does not look for them itself."""
+    manifest = (crate / "Cargo.toml").read_text()
+    if "autotests = false" not in manifest:
+        return []
+    taken = set(re.findall(r'^path = "tests/(\w+)\.rs"', manifest, re.M))
+    taken |= set(re.findall(r"^mod (\w+);", (crate / "tests/main.rs").read_text(), re.M))
+    return [file for file in sorted((crate / "tests").glob("*.rs")) if file.stem not in taken]
+
+
 def main():
     found = 0
+    for crate in sorted((ROOT / "crates").iterdir()):
+        for file in left_out(crate):
+            print(f"{name_of(file)}: no program has these tests: `mod {file.stem};` is missing in main.rs")
+            found += 1
     for source in sorted((ROOT / "crates").glob("*/src")):
         imports = imports_of(source)
         for circle in circles_of(imports):

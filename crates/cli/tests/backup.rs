@@ -1,8 +1,6 @@
 //! Backups of a real server under load, in a directory and in storage with the protocol of S3: made, listed, verified, brought back,
 //! killed in the middle, damaged.
 
-mod common;
-
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -10,8 +8,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use common::server::Server;
-use common::{Home, Outcome};
+use crate::common;
+use crate::common::server::Server;
+use crate::common::{Home, Outcome};
 use lightcone_backup::Manifest;
 use serde_json::Value;
 

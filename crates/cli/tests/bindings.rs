@@ -1,8 +1,6 @@
 //! `generate`: where bindings go, and what is wrong with a question.
 
-mod common;
-
-use common::Home;
+use crate::common::Home;
 
 const DEFINITION: &str = include_str!("../../codegen/tests/golden/coverage.json");
 

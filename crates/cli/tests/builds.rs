@@ -1,8 +1,6 @@
 //! `build`: TypeScript, C++ and C#, against no server at all.
 
-mod common;
-
-use common::Home;
+use crate::common::Home;
 
 /// A stand-in for the npm package: it imports what the real one imports from the host.
 fn write_module(home: &Home, index: &str) {

@@ -1,9 +1,7 @@
 //! The commands against a server that plays its part. Logins: `logins.rs`.
 
-mod common;
-
-use common::shop::mock;
-use common::{identity, json, text, token, Home, Response, DATABASE, SHARED};
+use crate::common::shop::mock;
+use crate::common::{identity, json, text, token, Home, Response, DATABASE, SHARED};
 
 #[test]
 fn usage_errors_end_with_2_and_runtime_errors_with_1() {

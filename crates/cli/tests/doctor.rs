@@ -1,11 +1,9 @@
 //! `spacetime doctor` on machines that lack something, and beside real servers.
 
-mod common;
-
 use std::time::{Duration, Instant};
 
-use common::server::Server;
-use common::{text, token, Home, Mock, Outcome};
+use crate::common::server::Server;
+use crate::common::{text, token, Home, Mock, Outcome};
 use serde_json::Value;
 
 /// The findings of a run with `--format json`.

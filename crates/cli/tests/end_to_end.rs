@@ -1,16 +1,14 @@
 //! The two programs together: a real server, a real module (`make modules` builds it), every command.
 
-mod common;
 // Its layer.c knows the system calls of one processor.
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-mod failing_disk;
-
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use common::server::Server;
-use common::{module, Home, Outcome};
+use crate::common;
+use crate::common::server::Server;
+use crate::common::{module, Home, Outcome};
 
 #[test]
 fn from_publish_to_delete() {

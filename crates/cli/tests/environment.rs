@@ -1,9 +1,7 @@
 //! Variables of the environment from the command line to a module of 2.11 and back (`make modules` builds it), with a real server.
 
-mod common;
-
-use common::server::Server;
-use common::{module, Home, Outcome};
+use crate::common::server::Server;
+use crate::common::{module, Home, Outcome};
 
 const SECRET: &str = "s3cret value, \"quoted\" é";
 

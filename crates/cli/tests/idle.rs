@@ -1,13 +1,11 @@
 //! Databases that are not used, with real modules: when they are closed, and when they are opened without a request.
 
-mod common;
-
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use common::server::Server;
-use common::{module, Home, Outcome};
+use crate::common::server::Server;
+use crate::common::{module, Home, Outcome};
 
 /// Until then everything has to happen that is waited for.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -1,8 +1,6 @@
 //! What is installed: versions, completions; and lists in JSON.
 
-mod common;
-
-use common::{json, text, Home, Mock, DATABASE};
+use crate::common::{json, text, Home, Mock, DATABASE};
 use serde_json::Value;
 
 const OWN: &str = env!("CARGO_PKG_VERSION");

@@ -1,12 +1,10 @@
 //! Logins: how they are got, kept, and sent to their own server only.
 
-mod common;
-
 use std::sync::{Arc, Mutex};
 
-use common::server::Server;
-use common::shop::mock;
-use common::{identity, json, text, token, token_of, Home, Mock, Response};
+use crate::common::server::Server;
+use crate::common::shop::mock;
+use crate::common::{identity, json, text, token, token_of, Home, Mock, Response};
 
 #[test]
 fn without_a_login_the_server_itself_gives_one() {

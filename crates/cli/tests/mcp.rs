@@ -1,9 +1,8 @@
 //! `spacetime mcp` as an assistant uses it, with a real server and module.
 
-mod common;
-
-use common::server::Server;
-use common::{Home, Mock, Outcome};
+use crate::common;
+use crate::common::server::Server;
+use crate::common::{Home, Mock, Outcome};
 use serde_json::{json, Value};
 
 fn module(name: &str) -> String {

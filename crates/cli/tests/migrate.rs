@@ -1,13 +1,11 @@
 //! Migration functions of real modules, made with the published packages and with ours, on a real server: publish, dry run,
 //! status, cancel, a server that is killed.
 
-mod common;
-
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use common::server::Server;
-use common::{rust, script, Home, Outcome};
+use crate::common::server::Server;
+use crate::common::{rust, script, Home, Outcome};
 
 struct World {
     home: Home,

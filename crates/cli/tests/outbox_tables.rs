@@ -1,14 +1,12 @@
 //! Outbox tables of real modules on real servers (modules/latest-rs/src/outbox.rs): delivery, order, failures, targets that are
 //! not there, and servers that are killed; and all else that came after 2.10, beside modules of 2.10.
 
-mod common;
-
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use common::server::Server;
-use common::{module, rust, script, Home, Outcome};
+use crate::common::server::Server;
+use crate::common::{module, rust, script, Home, Outcome};
 
 /// Until then everything has to be delivered.
 const PATIENCE: Duration = Duration::from_secs(180);

@@ -1,8 +1,7 @@
 //! `init`, and what `dev` makes of a project, before there is a server.
 
-mod common;
-
-use common::Home;
+use crate::common;
+use crate::common::Home;
 
 #[test]
 fn init_writes_a_project() {

@@ -1,8 +1,6 @@
 //! `spacetime publish` and `build`, against a server that plays its part.
 
-mod common;
-
-use common::{json, text, Home, Mock, Outcome, Request, Response, DATABASE};
+use crate::common::{json, text, Home, Mock, Outcome, Request, Response, DATABASE};
 
 /// What cargo knows of a module that asks for two crates by way of another.
 #[cfg(unix)]

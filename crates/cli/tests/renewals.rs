@@ -1,13 +1,11 @@
 //! Logins that are renewed, and the file that keeps them while several commands change it.
 
-mod common;
-
 use std::sync::{Arc, Mutex, OnceLock};
 
+use crate::common::shop::mock;
+use crate::common::{json, text, token, Home, Mock};
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use base64::Engine;
-use common::shop::mock;
-use common::{json, text, token, Home, Mock};
 
 /// A token of a provider for the program `me`.
 fn id_token(issuer: &str, end: u64) -> String {

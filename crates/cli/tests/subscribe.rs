@@ -1,12 +1,11 @@
 //! `spacetime subscribe` with servers that know the protocol v1 only.
 
-mod common;
-
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
-use common::{Home, DATABASE};
+use crate::common;
+use crate::common::{Home, DATABASE};
 use tokio_tungstenite::tungstenite::handshake::server::{ErrorResponse, Request, Response};
 use tokio_tungstenite::tungstenite::http::HeaderValue;
 use tokio_tungstenite::tungstenite::{accept_hdr, Message};

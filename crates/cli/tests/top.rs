@@ -1,11 +1,10 @@
 //! `spacetime top`, beside a server that counts what a test tells it to, and beside a real one.
 
-mod common;
-
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use common::server::Server;
-use common::{json, text, Home, Mock, DATABASE};
+use crate::common;
+use crate::common::server::Server;
+use crate::common::{json, text, Home, Mock, DATABASE};
 use serde_json::{json, Value};
 
 /// Counters that grow by so much with each look.

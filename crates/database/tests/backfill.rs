@@ -1,8 +1,6 @@
 //! Rows that are migrated one by one behind the running module (02 §14.9): what it changes meanwhile, functions that fail, cancelled
 //! ones, a database that is opened again, a process that is killed.
 
-mod common;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -10,9 +8,9 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::tables::{create_tables, sql, table_options};
-use common::watcher::Watcher;
-use common::{open, secrets, OWNER};
+use crate::common::tables::{create_tables, sql, table_options};
+use crate::common::watcher::Watcher;
+use crate::common::{open, secrets, OWNER};
 use lightcone_database::{
     BackfillEnd, Begun, DatabaseHandle, DatabaseOptions, EnvironmentChange, HostKind,
     MigrationOutcome, MigrationPhase, Policy, RemovedVariables, ShutdownReason, UpdateError,
@@ -746,7 +744,7 @@ async fn a_killed_process_goes_on_where_it_was() {
     let mut went_on = 0;
     for _ in 0..12 {
         let mut child = Command::new(std::env::current_exe().expect("a test"))
-            .args(["child_that_is_killed", "--exact", "--nocapture"])
+            .args(["backfill::child_that_is_killed", "--exact", "--nocapture"])
             .env("LIGHTCONE_TEST_CHILD", &path)
             .stdout(Stdio::piped())
             .spawn()

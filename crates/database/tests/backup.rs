@@ -1,18 +1,15 @@
 //! Backups of a running database, databases that are brought back, and databases that follow another one: any place of the log, byte for
 //! byte what a replay gives.
 
-mod common;
-mod followers;
-
 use std::collections::HashSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::publishing::{publish, stop};
-use common::tables::{create_tables, sql, table_options};
-use common::{caller, open, OWNER, STRANGER};
+use crate::common::publishing::{publish, stop};
+use crate::common::tables::{create_tables, sql, table_options};
+use crate::common::{caller, open, OWNER, STRANGER};
 use lightcone_accounts::{Account, Kind};
 use lightcone_backup::{Decoder, Frame, Head, Item, ObjectHash, Place, SnapshotHead};
 use lightcone_database::{

@@ -1,12 +1,10 @@
 //! Several query sets in one request (05 §7.9): one answer, in the order of the request, and no update before it.
 
-mod common;
-
-use bytes::Bytes;
-use common::requests::{
+use crate::common::requests::{
     error_of, rows_of, seed, start, subscribe, transfer, transfer_args, unsubscribe, ALL,
 };
-use common::{Client, STRANGER};
+use crate::common::{Client, STRANGER};
+use bytes::Bytes;
 use lightcone_database::{ShutdownReason, SubmitError};
 use lightcone_types::Encode;
 use lightcone_wire::{

@@ -1,10 +1,8 @@
 //! Aggregates and the first rows of an order, through views of real modules (08 §10.4): `modules/boards-rs` and
 //! `modules/boards-ts` are the same, with the published packages.
 
-mod common;
-
-use common::watcher::{Bag, Watcher};
-use common::{bundle, module, options, OWNER, STRANGER};
+use crate::common::watcher::{Bag, Watcher};
+use crate::common::{bundle, module, options, OWNER, STRANGER};
 use lightcone_database::{DatabaseHandle, HostKind, ShutdownReason};
 use lightcone_host_js::JsEngineOptions;
 use lightcone_types::Encode;

@@ -1,15 +1,13 @@
 //! What one client may ask for: memory, queries under way, registered queries, long payloads.
 
-mod common;
-
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use bytes::Bytes;
-use common::requests::{
+use crate::common::requests::{
     error_of, one_off, rows_of, seed, start, subscribe, transfer, transfer_args, until, ALL,
 };
-use common::{caller, Client, STRANGER};
+use crate::common::{caller, Client, STRANGER};
+use bytes::Bytes;
 use lightcone_database::{
     CallArgs, Commons, JsonRows, Machine, Outgoing, ShutdownReason, SqlError, SubmitError,
 };

@@ -1,17 +1,15 @@
 //! No effect leaves the database before what it rests on is durable: the requests of procedures wait for the disk, as answers and
 //! messages do (03 §13).
 
-mod common;
-
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use common::publishing::stop;
-use common::tables::{create_tables, table_options};
-use common::{caller, OWNER, STRANGER};
+use crate::common::publishing::stop;
+use crate::common::tables::{create_tables, table_options};
+use crate::common::{caller, OWNER, STRANGER};
 use lightcone_database::{
     AllowList, CallArgs, CallError, Commons, DatabaseHandle, JsonRows, Machine, Outbound,
     OutboundOptions,

@@ -1,12 +1,10 @@
 //! A database lives in the time of its environment, whatever the machine's clock says.
 
-mod common;
-
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use common::other_machine::OtherMachine;
-use common::{caller, create, open, options, OWNER};
+use crate::common::other_machine::OtherMachine;
+use crate::common::{caller, create, open, options, OWNER};
 use lightcone_database::{CallArgs, CallError, Commons, DatabaseHandle, JsonRows, ShutdownReason};
 use lightcone_types::{TimeDuration, Timestamp};
 use serde_json::{json, Value};

@@ -1,12 +1,10 @@
 //! Instances after traps: the next one is there already, or is made beside the writer. Answers do not wait for it.
 
-mod common;
-
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use common::requests::until;
-use common::{caller, create, options, OWNER};
+use crate::common::requests::until;
+use crate::common::{caller, create, options, OWNER};
 use lightcone_database::{CallArgs, CallError, DatabaseHandle, ShutdownReason};
 use lightcone_host::{
     HostEnv, HostError, InstanceOptions, LoadedModule, ModuleEngine, ModuleInstance,

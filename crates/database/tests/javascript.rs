@@ -1,12 +1,10 @@
 //! A database that runs a JavaScript module: create, calls, faults, hot swap, reopen. The module is a bundle with the
 //! published package (`scripts/js-modules.sh`).
 
-mod common;
-
 use std::path::Path;
 use std::sync::Arc;
 
-use common::{bundle, caller, open, options, Client, OWNER, STRANGER};
+use crate::common::{bundle, caller, open, options, Client, OWNER, STRANGER};
 use lightcone_database::{
     CallArgs, CallError, DatabaseHandle, DatabaseOptions, HostKind, JsonRows, ShutdownReason,
     UpdateOutcome,

@@ -1,10 +1,8 @@
 //! Subscriptions to joins: what clients hold is what the query gives, after every transaction (08 §13, §14).
 
-mod common;
-
-use common::tables::{create_tables, row_bsatn, sql, table_options};
-use common::watcher::{Bag, Watcher};
-use common::{requests, OWNER, STRANGER};
+use crate::common::tables::{create_tables, row_bsatn, sql, table_options};
+use crate::common::watcher::{Bag, Watcher};
+use crate::common::{requests, OWNER, STRANGER};
 use lightcone_database::{DatabaseHandle, HostKind};
 use lightcone_types::{Encode, Identity};
 use lightcone_vectors::file;

@@ -1,14 +1,12 @@
 //! Requests over HTTP come and go as connections, whether or not they reach the module (06 §5.11, §5.14).
 
-mod common;
-
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::publishing::Noted;
-use common::requests::until;
-use common::{caller, create, open, options, Client, OWNER, STRANGER};
+use crate::common::publishing::Noted;
+use crate::common::requests::until;
+use crate::common::{caller, create, open, options, Client, OWNER, STRANGER};
 use lightcone_database::{
     CallArgs, CallError, Changes, ConnectError, ConnectRequest, Connection, DatabaseHandle,
     JsonRows, Rights, ShutdownReason, SqlError,

@@ -1,11 +1,9 @@
 //! Views that return aggregates, or the first rows of an order: after every transaction their rows are those that the query
 //! gives from scratch (08 §10.4).
 
-mod common;
-
-use common::tables::{create_tables, sql, table_options};
-use common::watcher::Watcher;
-use common::OWNER;
+use crate::common::tables::{create_tables, sql, table_options};
+use crate::common::watcher::Watcher;
+use crate::common::OWNER;
 use lightcone_database::{DatabaseHandle, DatabaseOptions};
 use lightcone_types::Identity;
 use rand::rngs::StdRng;

@@ -2,13 +2,11 @@
 //! clients hold of them, with the rules of row-level security and through views, is what the query gives from scratch (08 §9,
 //! §10.4, §11, §14).
 
-mod common;
-
 use std::collections::BTreeMap;
 
-use common::tables::{create_tables, table_options};
-use common::watcher::{Bag, Watcher};
-use common::{requests, OWNER};
+use crate::common::tables::{create_tables, table_options};
+use crate::common::watcher::{Bag, Watcher};
+use crate::common::{requests, OWNER};
 use lightcone_types::{Encode, Identity};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};

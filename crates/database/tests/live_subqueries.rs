@@ -1,11 +1,9 @@
 //! Subscriptions with subqueries: who is told what, and what it may cost (08 §13.8). That clients hold what queries give is
 //! in `live_joins`.
 
-mod common;
-
-use common::tables::{create_tables, table_options};
-use common::watcher::Watcher;
-use common::{requests, OWNER};
+use crate::common::tables::{create_tables, table_options};
+use crate::common::watcher::Watcher;
+use crate::common::{requests, OWNER};
 use lightcone_database::DatabaseHandle;
 use lightcone_types::{Encode, Identity};
 use serde_json::{json, Value};

@@ -1,15 +1,16 @@
 //! What a database counts of its own work, and the spans of calls over a connection.
 
-mod common;
-
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use common::publishing::stop;
-use common::requests::{error_of, one_off, rows_of, seed, subscribe, transfer, transfer_args};
-use common::tables::{create_tables, table_options};
-use common::{create, options, Client, OWNER, STRANGER};
+use crate::common;
+use crate::common::publishing::stop;
+use crate::common::requests::{
+    error_of, one_off, rows_of, seed, subscribe, transfer, transfer_args,
+};
+use crate::common::tables::{create_tables, table_options};
+use crate::common::{create, options, Client, OWNER, STRANGER};
 use lightcone_database::{
     Commons, FunctionKind, Machine, QueryKind, Span, SpanName, TraceContext, Tracer,
 };

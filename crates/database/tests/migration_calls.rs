@@ -1,17 +1,15 @@
 //! Programs with other schemas, published over calls that are planned or under way.
 
-mod common;
-
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use common::publishing::{log_of, publish, stop, Noted};
-use common::requests::until;
-use common::tables::{create_tables, sql, table_options, TICKS};
-use common::watcher::Watcher;
-use common::{caller, OWNER};
+use crate::common::publishing::{log_of, publish, stop, Noted};
+use crate::common::requests::until;
+use crate::common::tables::{create_tables, sql, table_options, TICKS};
+use crate::common::watcher::Watcher;
+use crate::common::{caller, OWNER};
 use lightcone_database::{CallArgs, CallError, DatabaseHandle};
 use lightcone_storage::sim::{HookedStorage, Hooks};
 use serde_json::{json, Value};

@@ -1,18 +1,17 @@
 //! Programs whose migration function replaces tables (02 §14.8): rows, counters, schedules and clients afterwards; functions that
 //! fail, take too long or are cancelled.
 
-mod common;
-
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::publishing::{publish, stop};
-use common::tables::{create_tables, sql, table_options};
-use common::watcher::Watcher;
-use common::{caller, open, OWNER, STRANGER};
+use crate::common;
+use crate::common::publishing::{publish, stop};
+use crate::common::tables::{create_tables, sql, table_options};
+use crate::common::watcher::Watcher;
+use crate::common::{caller, open, OWNER, STRANGER};
 use lightcone_database::{
     CallArgs, CallError, DatabaseHandle, JsonRows, MigrationOutcome, MigrationPhase, UpdateError,
 };

@@ -1,16 +1,14 @@
 //! A process that publishes one program after the other, and is killed: there is the old database afterwards or the new one, with the
 //! steps that the database takes by itself and with migration functions.
 
-mod common;
-
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use common::publishing::{publish, stop};
-use common::tables::{create_tables, sql, table_options};
-use common::{open, OWNER};
+use crate::common::publishing::{publish, stop};
+use crate::common::tables::{create_tables, sql, table_options};
+use crate::common::{open, OWNER};
 use lightcone_database::DatabaseHandle;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -51,7 +49,11 @@ async fn kill_and_look(
     let mut rng = StdRng::seed_from_u64(seed);
     for _ in 0..12 {
         let mut child = Command::new(std::env::current_exe().expect("a test"))
-            .args([child, "--exact", "--nocapture"])
+            .args([
+                format!("migration_killed::{child}").as_str(),
+                "--exact",
+                "--nocapture",
+            ])
             .env("LIGHTCONE_TEST_CHILD", &path)
             .stdout(Stdio::piped())
             .spawn()

@@ -1,11 +1,9 @@
 //! Random programs, published under a client that watches: what it holds is what its queries give.
 
-mod common;
-
-use common::publishing::{publish, stop};
-use common::tables::{create_tables, sql, table_options};
-use common::watcher::Watcher;
-use common::{open, OWNER, STRANGER};
+use crate::common::publishing::{publish, stop};
+use crate::common::tables::{create_tables, sql, table_options};
+use crate::common::watcher::Watcher;
+use crate::common::{open, OWNER, STRANGER};
 use lightcone_database::DatabaseHandle;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};

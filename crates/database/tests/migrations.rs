@@ -1,15 +1,14 @@
 //! Programs with other schemas, published under connected clients: what they hold goes on to be what their queries give, or they
 //! are disconnected; a publish that fails changes nothing.
 
-mod common;
-
 use std::time::Duration;
 
-use common::publishing::{log_of, publish, stop};
-use common::requests::subscribe;
-use common::tables::{create_tables, sql, table_options};
-use common::watcher::Watcher;
-use common::{open, OWNER, STRANGER};
+use crate::common;
+use crate::common::publishing::{log_of, publish, stop};
+use crate::common::requests::subscribe;
+use crate::common::tables::{create_tables, sql, table_options};
+use crate::common::watcher::Watcher;
+use crate::common::{open, OWNER, STRANGER};
 use lightcone_database::{DatabaseHandle, Outgoing, UpdateError};
 use serde_json::{json, Value};
 

@@ -1,17 +1,16 @@
 //! Outbox tables of a database whose messages the test carries itself: answers that are late, lost, or say something else, and what a
 //! receiver says of each number. `modules/latest-ts` has what `modules/outbox-rs` has but for `withdraw`.
 
-mod common;
-
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use common::publishing::{log_of, stop};
-use common::tables::sql;
-use common::{caller, create, create_latest, open, options, OWNER};
+use crate::common;
+use crate::common::publishing::{log_of, stop};
+use crate::common::tables::sql;
+use crate::common::{caller, create, create_latest, open, options, OWNER};
 use lightcone_database::{
     BackupAfter, CallArgs, Carried, Carrier, DatabaseHandle, DatabaseOptions, HostKind, Message,
     MessageAnswer, MessageResult, Restore, ResultStatus,

@@ -1,9 +1,9 @@
 //! Procedures and HTTP handlers: their transactions are committed one by one, in the order of everything else, and their
 //! results come back, whichever engine runs them (03 §10, §11.6, 05 §6.4, 06 §5.11, §5.16). `modules/procedures-rs` and `modules/procedures-ts` are the same.
 
-mod common;
-
-use common::{bundle, caller, create_latest, module, open, options, Client, OWNER, STRANGER};
+use crate::common::{
+    bundle, caller, create_latest, module, open, options, Client, OWNER, STRANGER,
+};
 use lightcone_accounts::Counted;
 use lightcone_database::{
     CallArgs, CallError, DatabaseHandle, DatabaseOptions, HandlerReply, HandlerSender, HostKind,

@@ -1,15 +1,13 @@
 //! What queries may cost: the writer, a changed row, the memory of what is registered, and the time to compile them.
 
-mod common;
-
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
-use common::requests::{
+use crate::common::requests::{
     error_of, one_off, rows_of, seed, start, subscribe, transfer, transfer_args, unsubscribe,
     until, ALL,
 };
-use common::{caller, Client, STRANGER};
+use crate::common::{caller, Client, STRANGER};
+use bytes::Bytes;
 use lightcone_database::{JsonRows, Outgoing, ShutdownReason};
 use lightcone_types::Encode;
 use lightcone_wire::{ClientMessage, ServerMessage};

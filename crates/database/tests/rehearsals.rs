@@ -1,17 +1,15 @@
 //! Migrations that are tried on a copy of the data (06 §5.4): what the copy holds and costs, and what ends it early.
 
-mod common;
-
 use std::future::{pending, Future};
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::publishing::stop;
-use common::tables::{create_tables, sql, table_options, WAITING};
-use common::watcher::Watcher;
-use common::OWNER;
+use crate::common::publishing::stop;
+use crate::common::tables::{create_tables, sql, table_options, WAITING};
+use crate::common::watcher::Watcher;
+use crate::common::OWNER;
 use lightcone_database::{
     DatabaseHandle, DatabaseOptions, HostKind, ShutdownReason, StepReport, UpdateError,
 };

@@ -3,11 +3,9 @@
 //! Times are a few milliseconds. Tests wait for an effect as long as it takes, and never ask how fast it came; that something
 //! does not happen is seen by what comes after it.
 
-mod common;
-
 use std::time::{Duration, Instant};
 
-use common::{bundle, caller, create, module, open, options, Client, OWNER, STRANGER};
+use crate::common::{bundle, caller, create, module, open, options, Client, OWNER, STRANGER};
 use lightcone_database::{
     CallArgs, CallError, DatabaseHandle, HostKind, JsonRows, ShutdownReason, UpdateOutcome,
 };

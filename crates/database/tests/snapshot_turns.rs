@@ -1,17 +1,16 @@
 //! Snapshots beside the writer and at the stop: how many there are at once, who waits for them, and what the next start replays.
 
-mod common;
-
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use common::other_machine::OtherMachine;
-use common::publishing::stop;
-use common::tables::{create_tables, table_options};
-use common::{caller, open, OWNER};
+use crate::common;
+use crate::common::other_machine::OtherMachine;
+use crate::common::publishing::stop;
+use crate::common::tables::{create_tables, table_options};
+use crate::common::{caller, open, OWNER};
 use lightcone_database::{
     CallArgs, Commons, Damage, DatabaseCheck, DatabaseHandle, DatabaseOptions,
 };

@@ -1,12 +1,10 @@
 //! Statements that write, and the row limit (08 §12.4, §12.5, §16).
 
-mod common;
-
 use std::time::Duration;
 
-use common::requests::{one_off, rows_of, subscribe};
-use common::tables::{create_tables, sql, table_options};
-use common::{caller, create, open, options, Client, OWNER, STRANGER};
+use crate::common::requests::{one_off, rows_of, subscribe};
+use crate::common::tables::{create_tables, sql, table_options};
+use crate::common::{caller, create, open, options, Client, OWNER, STRANGER};
 use lightcone_database::{DatabaseHandle, ShutdownReason};
 use lightcone_types::Identity;
 use lightcone_vectors::{named, Entry};

@@ -1,10 +1,8 @@
 //! What callers see of system tables who may not read all rows: their own, and nothing of the program.
 
-mod common;
-
-use common::tables::{create_tables, sql, table_options};
-use common::watcher::Watcher;
-use common::{caller, OWNER, STRANGER};
+use crate::common::tables::{create_tables, sql, table_options};
+use crate::common::watcher::Watcher;
+use crate::common::{caller, OWNER, STRANGER};
 use lightcone_database::{JsonRows, Rights, ShutdownReason};
 use lightcone_types::Identity;
 use serde_json::{json, Value};

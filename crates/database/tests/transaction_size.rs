@@ -1,15 +1,13 @@
 //! A transaction that is too large for the log is refused, and costs the other callers nothing: also if a schedule makes it again and
 //! again, and after each start.
 
-mod common;
-
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use common::publishing::stop;
-use common::tables::{create_tables, sql, table_options};
-use common::watcher::Watcher;
-use common::{caller, open, OWNER};
+use crate::common::publishing::stop;
+use crate::common::tables::{create_tables, sql, table_options};
+use crate::common::watcher::Watcher;
+use crate::common::{caller, open, OWNER};
 use lightcone_database::{CallArgs, DatabaseHandle, DatabaseOptions};
 use serde_json::{json, Value};
 

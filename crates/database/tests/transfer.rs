@@ -1,8 +1,6 @@
 //! The transfer module end to end, below the network: calls, subscriptions, durability.
 
-mod common;
-
-use common::{caller, create, open, options, Client, OWNER, STRANGER};
+use crate::common::{caller, create, open, options, Client, OWNER, STRANGER};
 use lightcone_database::{CallArgs, CallError, DatabaseHandle, JsonRows, ShutdownReason};
 use lightcone_types::Encode;
 use lightcone_wire::{ClientMessage, ReducerOutcome, ServerMessage, TableUpdateRows};

@@ -1,14 +1,12 @@
 //! Variables of the environment (2.11): set with a program and without one, read by every kind of function, in both engines.
 //! `modules/environment-rs` and `modules/latest-ts` have the same variables.
 
-mod common;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use common::watcher::Watcher;
-use common::{bundle, caller, module, open, options, secrets, OWNER, STRANGER};
+use crate::common::watcher::Watcher;
+use crate::common::{bundle, caller, module, open, options, secrets, OWNER, STRANGER};
 use lightcone_accounts::Counted;
 use lightcone_database::{
     BackupAfter, CallArgs, CallError, DatabaseHandle, DatabaseOptions, EnvironmentChange,

@@ -1,11 +1,9 @@
 //! What a change costs that concerns one of very many views. Prints figures; run it in release when views change:
 //! `cargo test --release -p lightcone-database -p lightcone-host-js --features lightcone-host-js/v8 --test view_cost -- --ignored --nocapture`.
 
-mod common;
-
 use std::time::Instant;
 
-use common::{bundle, module, options, Client};
+use crate::common::{bundle, module, options, Client};
 use lightcone_database::{DatabaseHandle, HostKind, ShutdownReason};
 use lightcone_host_js::JsEngineOptions;
 use lightcone_types::{Encode, Identity};

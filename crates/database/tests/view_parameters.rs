@@ -1,16 +1,15 @@
 //! Views with parameters: who gets which instance, that live rows are those of an evaluation from scratch, and how many instances
 //! there may be (08 §10.5). The modules `modules/latest-rs` and `modules/latest-ts` have the same views.
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use common::publishing::{publish, stop};
-use common::tables::{create_tables, table_options};
-use common::watcher::{Bag, Watcher};
-use common::{caller, create_latest, open, options, OWNER, STRANGER};
+use crate::common;
+use crate::common::publishing::{publish, stop};
+use crate::common::tables::{create_tables, table_options};
+use crate::common::watcher::{Bag, Watcher};
+use crate::common::{caller, create_latest, open, options, OWNER, STRANGER};
 use lightcone_database::{DatabaseHandle, DatabaseOptions, HostKind, JsonRows};
 use lightcone_host_js::JsEngineOptions;
 use lightcone_types::{Encode, Identity};

@@ -1,14 +1,12 @@
 //! Views: who sees what, when it changes, and what a view that fails does to others (02 §9.3, 03 §14, 05 §7.6, 08 §10). The
 //! modules `modules/views-rs` and `modules/views-ts` are the same, with the published packages.
 
-mod common;
-
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use common::requests::{subscribe, unsubscribe};
-use common::watcher::{Bag, Watcher};
-use common::{bundle, caller, module, open, options, OWNER, STRANGER};
+use crate::common::requests::{subscribe, unsubscribe};
+use crate::common::watcher::{Bag, Watcher};
+use crate::common::{bundle, caller, module, open, options, OWNER, STRANGER};
 use lightcone_database::{
     DatabaseHandle, DatabaseOptions, HostKind, JsonRows, ShutdownReason, UpdateOutcome,
 };

@@ -1,12 +1,10 @@
 //! Views where something ends: events that no table keeps, failures that strangers ask for or that pass, and the bound of instances.
 
-mod common;
-
 use std::time::Duration;
 
-use common::requests::subscribe;
-use common::watcher::{Bag, Watcher};
-use common::{bundle, caller, module, options, Client};
+use crate::common::requests::subscribe;
+use crate::common::watcher::{Bag, Watcher};
+use crate::common::{bundle, caller, module, options, Client};
 use lightcone_database::{
     DatabaseHandle, DatabaseOptions, HostKind, JsonRows, Limits, ShutdownReason,
 };

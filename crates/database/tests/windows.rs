@@ -1,13 +1,11 @@
 //! Subscriptions with `ORDER BY … LIMIT`: what clients hold is what the query gives, after every transaction (08 §13.7). What bounds them: `windows_at_limits.rs`.
 
-mod common;
-
-use common::publishing::publish;
-use common::requests::subscribe;
-use common::tables::sql;
-use common::watcher::Watcher;
-use common::windows::{create, identity_of, program, row};
-use common::OWNER;
+use crate::common::publishing::publish;
+use crate::common::requests::subscribe;
+use crate::common::tables::sql;
+use crate::common::watcher::Watcher;
+use crate::common::windows::{create, identity_of, program, row};
+use crate::common::OWNER;
 use lightcone_types::Encode;
 use lightcone_wire::ClientMessage;
 use rand::rngs::StdRng;

@@ -1,12 +1,10 @@
 //! Windows at their limits: who ends, who is refused, and that no other is (08 §13.7).
 
-mod common;
-
-use common::requests::subscribe;
-use common::tables::sql;
-use common::watcher::Watcher;
-use common::windows::{create, identity_of, program, row};
-use common::OWNER;
+use crate::common::requests::subscribe;
+use crate::common::tables::sql;
+use crate::common::watcher::Watcher;
+use crate::common::windows::{create, identity_of, program, row};
+use crate::common::OWNER;
 use lightcone_types::Encode;
 use lightcone_wire::ClientMessage;
 use serde_json::{json, Value};

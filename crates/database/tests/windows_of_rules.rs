@@ -1,10 +1,8 @@
 //! What windows under row-level security rules may take, and who ends when there is too much of it (08 §13.7).
 
-mod common;
-
-use common::tables::{create_tables, table_options};
-use common::watcher::Watcher;
-use common::OWNER;
+use crate::common::tables::{create_tables, table_options};
+use crate::common::watcher::Watcher;
+use crate::common::OWNER;
 use lightcone_database::{DatabaseHandle, DatabaseOptions};
 use lightcone_types::Identity;
 use serde_json::{json, Value};

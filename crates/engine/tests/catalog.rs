@@ -1,8 +1,6 @@
 //! System tables: bootstrap rows, row vectors (02 §11.4, §16.6), names and ids.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use lightcone_engine::{system_tables, CommitOutput, Datastore, ModuleRecord, Replayer};
 use lightcone_log::LogOffset;
 use lightcone_types::bsatn::{Decode, Reader};

@@ -1,12 +1,10 @@
 //! Log, snapshots and recovery together, on a disk that fails: nothing that was acknowledged is lost, nothing is half
 //! there, and no single place that rots in a snapshot costs anything.
 
-mod common;
-
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use common::*;
+use crate::common::*;
 use lightcone_engine::{CommitOutput, Datastore, RecoveryError};
 use lightcone_log::{Epoch, Frame, LocalLog, Log, LogError, LogOffset, LogOptions};
 use lightcone_snapshot::{SnapshotError, SnapshotStore};

@@ -1,13 +1,9 @@
 //! Payloads and manifests that are damaged in all ways: errors, never panics or large allocations.
 
-mod common;
-#[path = "common/definitions.rs"]
-mod definitions;
-
 use std::sync::LazyLock;
 
-use common::*;
-use definitions::{definition, row_of, Algorithm, Kind, Table, Tables};
+use crate::common::*;
+use crate::definitions::{definition, row_of, Algorithm, Kind, Table, Tables};
 use lightcone_engine::fuzzing::{fuzz_log_payload, fuzz_manifest};
 use lightcone_engine::{CommitOutput, Datastore, MigrationWork, Replayer};
 use lightcone_log::LogOffset;

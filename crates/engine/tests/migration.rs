@@ -1,22 +1,13 @@
 //! Each step of a migration by hand: what is there afterwards, what is refused, and replay.
 
-mod common;
-#[path = "common/definitions.rs"]
-mod definitions;
-#[allow(dead_code)] // a part of it
-#[path = "common/history.rs"]
-mod history;
-#[allow(dead_code)] // a part of it
-#[path = "common/migrating.rs"]
-mod migrating;
-
-use common::{assert_same, rows};
-use definitions::{definition, row_of, Algorithm, Kind, Table, Tables};
+use crate::common::{assert_same, rows};
+use crate::definitions;
+use crate::definitions::{definition, row_of, Algorithm, Kind, Table, Tables};
+use crate::migrating::{take, World, NO_LIMIT};
 use lightcone_engine::{MigrationWork, RowBuffer};
 use lightcone_schema::raw::{RawModuleDefV10Section as Section, RawViewDefV10};
 use lightcone_schema::{plan, ModuleDef};
 use lightcone_types::{AlgebraicType as T, ProductType, TypeRef};
-use migrating::{take, World, NO_LIMIT};
 
 fn one(table: Table) -> Tables {
     Tables::from([("t".to_owned(), table)])

@@ -1,13 +1,10 @@
 //! What a migration may take: time is asked for in each step, also of tables without rows, whatever is built over rows counts,
 //! and many steps take no longer each than few.
 
-mod common;
-#[path = "common/definitions.rs"]
-mod definitions;
-
 use std::time::{Duration, Instant};
 
-use definitions::{definition, row_of, Algorithm, Kind, Table, Tables};
+use crate::common;
+use crate::definitions::{definition, row_of, Algorithm, Kind, Table, Tables};
 use lightcone_engine::{CommitOutput, Datastore, MigrationError, MigrationWork, Replayer};
 use lightcone_log::LogOffset;
 use lightcone_schema::plan;

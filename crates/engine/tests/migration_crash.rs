@@ -1,15 +1,12 @@
 //! Migrations on a disk that fails: at every write, sync and change of names, what is there afterwards is the state before a
 //! transaction or the one behind it, never one in between.
 
-mod common;
-#[path = "common/definitions.rs"]
-mod definitions;
-
 use std::path::Path;
 use std::sync::Arc;
 
-use common::{assert_same, rows, state};
-use definitions::{definition, row_of, Algorithm, Kind, Table, Tables};
+use crate::common;
+use crate::common::{assert_same, rows, state};
+use crate::definitions::{definition, row_of, Algorithm, Kind, Table, Tables};
 use lightcone_engine::{CommitOutput, Datastore, MigrationWork};
 use lightcone_log::{Epoch, Frame, LocalLog, Log, LogOffset, LogOptions};
 use lightcone_schema::plan;

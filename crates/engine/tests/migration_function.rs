@@ -1,18 +1,11 @@
 //! Migrations with a function: old tables under other names, new ones in their places, counters, replay from the log and from a
 //! snapshot, and functions that fail.
 
-mod common;
-#[path = "common/definitions.rs"]
-mod definitions;
-#[allow(dead_code)] // a part of it
-#[path = "common/history.rs"]
-mod history;
-
 use std::collections::BTreeSet;
 
-use common::{assert_same, config, rows, state, table_id};
-use definitions::{row_of, with_sections, Algorithm, Kind, Table, Tables};
-use history::History;
+use crate::common::{assert_same, config, rows, state, table_id};
+use crate::definitions::{row_of, with_sections, Algorithm, Kind, Table, Tables};
+use crate::history::History;
 use lightcone_engine::{Datastore, DatastoreError, MigrationError, MigrationWork};
 use lightcone_schema::raw::{RawModuleDefV10Section as Section, RawReducerDefV10};
 use lightcone_schema::{

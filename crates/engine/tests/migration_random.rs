@@ -1,23 +1,13 @@
 //! Random pairs of schemas with data: migrated databases against databases made from scratch, replay from the log alone and from any
 //! snapshot, and steps that are taken back.
 
-mod common;
-#[path = "common/definitions.rs"]
-mod definitions;
-#[allow(dead_code)] // a part of it
-#[path = "common/history.rs"]
-mod history;
-#[allow(dead_code)] // a part of it
-#[path = "common/migrating.rs"]
-mod migrating;
-
 use std::collections::BTreeMap;
 
-use common::{assert_same, config, rows, state};
-use definitions::{definition, row_of, Algorithm, Kind, Table, Tables};
+use crate::common::{assert_same, config, rows, state};
+use crate::definitions::{definition, row_of, Algorithm, Kind, Table, Tables};
+use crate::migrating::World;
 use lightcone_engine::Datastore;
 use lightcone_schema::{plan, TableSchema};
-use migrating::World;
 use proptest::prelude::*;
 
 /// What a table is, without ids and their order.

@@ -1,13 +1,11 @@
 //! Random transactions against a naive database: results, net deltas, log replay and snapshots.
 
-mod common;
-
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use common::*;
+use crate::common::*;
 use lightcone_engine::record::{Group, GroupKind, Record, Records};
 use lightcone_engine::{
     CommitOutput, Datastore, DatastoreError, RangeBounds, Replayer, RowBuffer, Scan,

@@ -3,12 +3,10 @@
 //! Both fixtures have the transactions of [`live`]. `fixtures/log-records-1` was written by the last version that had no records of
 //! schema changes; `fixtures/log-format-1`, in small segments and not closed, by the last one that wrote segments of format 1.
 
-mod common;
-
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use common::*;
+use crate::common::*;
 use lightcone_engine::{CommitOutput, Datastore};
 use lightcone_log::{Frame, LocalLog, Log, LogError, LogOffset, LogOptions};
 use lightcone_schema::ModuleDef;

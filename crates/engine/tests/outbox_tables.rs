@@ -1,11 +1,7 @@
 //! Rows of outbox tables are numbered when they are committed, and their numbers are freed in ways that no receiver can mistake.
 
-mod common;
-#[path = "common/definitions.rs"]
-mod definitions;
-
-use common::*;
-use definitions::{definition, Kind, Table, Tables};
+use crate::common::*;
+use crate::definitions::{definition, Kind, Table, Tables};
 use lightcone_engine::{
     CommitOutput, Datastore, DatastoreError as E, MessageResult, MigrationWork, OutboundMessage,
     ResultStatus,

@@ -1,8 +1,6 @@
 //! Schedule tables: what a commit says about their rows, and times that are refused (03 §8.4, §8.5).
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use lightcone_engine::{
     CommitOutput, Datastore, DatastoreError as E, ScheduleAt, ScheduleChange, ScheduleKey,
 };

@@ -1,11 +1,9 @@
 //! What a snapshot costs: the pages that have changed are read, hashed and written, and each is let go of on its way.
 
-mod common;
-
 use std::path::Path;
 use std::sync::Arc;
 
-use common::*;
+use crate::common::*;
 use lightcone_engine::{CommitOutput, Datastore};
 use lightcone_log::{Epoch, Frame, Log, LogOffset, MemoryLog};
 use lightcone_snapshot::{SnapshotStats, SnapshotStore};

@@ -1,8 +1,6 @@
 //! Single rules of transactions: errors, limits, sequences, net changes.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use lightcone_engine::record::{put_clock, GroupKind, Record, Records};
 use lightcone_engine::{
     CommitOutput, Datastore, DatastoreError as E, RangeBounds, Replayer, RowBuffer,

@@ -1,8 +1,7 @@
 //! Backing tables of views: what the catalog says of them, who writes them, and where their rows are not (02 §10.3).
 
-mod common;
-
-use common::{module, row, table};
+use crate::common;
+use crate::common::{module, row, table};
 use lightcone_engine::{CommitOutput, Datastore, DatastoreError, RowBuffer, ViewInstance};
 use lightcone_schema::{ColumnDef, ModuleDef, TableSchema, ViewDef};
 use lightcone_table::DeltaKind;

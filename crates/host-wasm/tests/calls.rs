@@ -1,8 +1,6 @@
 //! Reducer calls: arguments, outcomes, and what faulty modules can't do (spec 03 §4, §7, §9, §11).
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use lightcone_host::{Counted, HandlerResponse, HostLimits, ProcedureOutcome, ReducerOutcome};
 
 const BYTES: &str = r#"

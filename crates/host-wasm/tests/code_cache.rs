@@ -1,14 +1,12 @@
 //! Compiled code that is kept between runs: used as it was written, or not at all.
 
-mod common;
-
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use common::*;
+use crate::common::*;
 use lightcone_host::{HostLimits, ModuleEngine};
 use lightcone_host_wasm::{WasmEngine, CODE_CACHE_BYTES_MAX};
 

@@ -1,11 +1,9 @@
 //! Programs that are made to exhaust the compiler are refused before it sees them; large ones of real compilers are not.
 
-mod common;
-
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use common::*;
+use crate::common::*;
 use lightcone_host::{HostLimits, ModuleEngine};
 use lightcone_host_wasm::{WasmEngine, WasmEngineOptions};
 

@@ -1,15 +1,12 @@
 //! A module in C++ with the binding of `templates/basic-cpp`, on the real datastore. Without clang for WebAssembly these tests
 //! say so, and test nothing.
 
-mod common;
-#[path = "common/modules.rs"]
-mod modules;
-
 use std::path::Path;
 use std::process::Command;
 use std::sync::OnceLock;
 
-use common::*;
+use crate::common::*;
+use crate::modules;
 use lightcone_engine::CommitOutput;
 use lightcone_host::{
     HostLimits, ProcedureOutcome, ReadSet, ReadView, ReducerOutcome, ViewCall, ViewOutcome,

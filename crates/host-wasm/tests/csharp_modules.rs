@@ -2,11 +2,8 @@
 //! functions of the runtime, a `_start` that only the module itself calls, its own stand-ins for WASI, and exceptions
 //! that become code 1. No compiler for C# modules can be had here.
 
-mod common;
-#[path = "common/modules.rs"]
-mod modules;
-
-use common::*;
+use crate::common::*;
+use crate::modules;
 use lightcone_engine::CommitOutput;
 use lightcone_host::{HostLimits, ReducerOutcome};
 use lightcone_schema::raw::*;

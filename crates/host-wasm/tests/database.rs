@@ -1,16 +1,10 @@
 //! Database calls of a module.
 
-mod common;
-#[path = "common/people.rs"]
-mod people;
-#[path = "common/script.rs"]
-mod script;
-
-use common::*;
+use crate::common::*;
+use crate::people::{bytes_of, hex, index_of, row, start, start_with};
+use crate::script::Script;
 use lightcone_host::HostLimits;
 use lightcone_types::ConnectionId;
-use people::{bytes_of, hex, index_of, row, start, start_with};
-use script::Script;
 
 #[test]
 fn unknown_names_and_ids() {

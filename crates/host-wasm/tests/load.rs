@@ -1,10 +1,8 @@
 //! Loading programs: what is refused, with which text, and in which order the load phase runs (spec 03 §3).
 
-mod common;
-
 use std::sync::Arc;
 
-use common::*;
+use crate::common::*;
 use lightcone_host::{HostEnv, HostLimits, ModuleEngine};
 use lightcone_host_wasm::{WasmEngine, WasmEngineOptions};
 

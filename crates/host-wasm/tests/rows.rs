@@ -1,14 +1,8 @@
 //! Database calls of a module with the byte vectors of 03 §16.3.
 
-mod common;
-#[path = "common/people.rs"]
-mod people;
-#[path = "common/script.rs"]
-mod script;
-
-use common::*;
-use people::{bytes_of, index_of, row, start, Ids};
-use script::Script;
+use crate::common::*;
+use crate::people::{bytes_of, index_of, row, start, Ids};
+use crate::script::Script;
 use serde_json::Value;
 
 /// The bytes of 03 §16.3, section by section.

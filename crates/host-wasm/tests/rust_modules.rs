@@ -1,12 +1,9 @@
 //! Modules built with the published crate `spacetimedb`, on the real datastore.
 
-mod common;
-#[path = "common/modules.rs"]
-mod modules;
-
 use std::sync::OnceLock;
 
-use common::*;
+use crate::common::*;
+use crate::modules;
 use lightcone_engine::{CommitOutput, ST_CONNECTION_CREDENTIALS_ID};
 use lightcone_host::{HostLimits, ReducerOutcome};
 use lightcone_schema::ModuleDef;

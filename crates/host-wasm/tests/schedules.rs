@@ -1,15 +1,12 @@
 //! Rows of schedule tables with a time that is too far away: errno 13, and no row (03 §8.4, §8.5).
 
-mod common;
-#[path = "common/script.rs"]
-mod script;
-
-use common::*;
+use crate::common::*;
+use crate::script;
+use crate::script::Script;
 use lightcone_engine::Datastore;
 use lightcone_schema::raw::*;
 use lightcone_schema::{IndexAlgorithm, ModuleDef, TableAccess, TableKind};
 use lightcone_types::{AlgebraicType, ColId, ProductType, TypeRef, Typespace};
-use script::Script;
 
 /// `timer { id: u64 autoinc pk, at: ScheduleAt }`, which calls `fire`.
 fn timers() -> Datastore {

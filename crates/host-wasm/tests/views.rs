@@ -1,8 +1,7 @@
 //! `__call_view__` and `__call_view_anon__` (spec 03 §11.7, §14).
 
-mod common;
-
-use common::{Running, IDENTITY_HEX};
+use crate::common;
+use crate::common::{Running, IDENTITY_HEX};
 use lightcone_host::{ReadSet, ReadView, ViewCall, ViewOutcome};
 use lightcone_types::Identity;
 

@@ -1,8 +1,6 @@
 //! Power failures at random moments: what was synced is there, and nothing is there that was not written.
 
-mod common;
-
-use common::{at, open, payload, read_all, read_on, DIRECTORY, EPOCH};
+use crate::common::{at, open, payload, read_all, read_on, DIRECTORY, EPOCH};
 use lightcone_log::{Epoch, Frame, LocalLog, Log, LogError, LogOffset, LogOptions, LogReader};
 use lightcone_storage::sim::{Faults, SimStorage};
 use proptest::prelude::*;

@@ -1,19 +1,15 @@
 //! Damage: found wherever it is, named, never silently cut; and repaired on request only.
 
-mod common;
-#[path = "../../../fuzz/src/log_segment.rs"]
-mod log_segment;
-
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use common::{at, fill, open, payload, read_all, read_from, segments, DIRECTORY, EPOCH};
+use crate::common::{at, fill, open, payload, read_all, read_from, segments, DIRECTORY, EPOCH};
+use crate::log_segment::fuzz_segment;
 use lightcone_log::{
     repair_on, Epoch, FilePosition, LocalLog, Log, LogCheck, LogError, LogOffset, LogOptions,
 };
 use lightcone_storage::sim::SimStorage;
 use lightcone_storage::Storage as _;
-use log_segment::fuzz_segment;
 
 const HEADER: usize = 4096;
 

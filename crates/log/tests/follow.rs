@@ -1,7 +1,5 @@
 //! Logs that others follow: readers beside the writer, cuts, and hashes that two nodes compare.
 
-mod common;
-
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
@@ -9,7 +7,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
-use common::{at, fill, open, payload, read_all, read_on, segments, DIRECTORY, EPOCH};
+use crate::common::{at, fill, open, payload, read_all, read_on, segments, DIRECTORY, EPOCH};
 use lightcone_log::{
     Epoch, Frame, FrameRef, LocalLog, Log, LogError, LogOffset, LogOptions, LogWriter,
     LogWriterOptions, MemoryLog, SEGMENTS_PINNED_MAX,

@@ -1,12 +1,10 @@
 //! The log on a real disk, and its rules of use.
 
-mod common;
-
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{at, fill, open, payload, read_all, read_from, segments, DIRECTORY, EPOCH};
+use crate::common::{at, fill, open, payload, read_all, read_from, segments, DIRECTORY, EPOCH};
 use lightcone_log::{Epoch, Frame, LocalLog, Log, LogError, LogOffset, LogOptions, MemoryLog};
 use lightcone_storage::sim::SimStorage;
 

@@ -2,12 +2,10 @@
 //!
 //! A restart keeps the cache of the operating system, in which a failed sync leaves bytes that are not on the disk.
 
-mod common;
-
 use std::path::Path;
 use std::sync::Arc;
 
-use common::{at, payload, read_all, segments, DIRECTORY, EPOCH};
+use crate::common::{at, payload, read_all, segments, DIRECTORY, EPOCH};
 use lightcone_log::{repair_on, Frame, LocalLog, Log, LogError, LogOptions};
 use lightcone_storage::sim::{Counts, Faults, SimStorage};
 use proptest::prelude::*;

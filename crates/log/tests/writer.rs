@@ -1,12 +1,10 @@
 //! Group commit.
 
-mod common;
-
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use common::{at, open, read_all, segments, EPOCH};
+use crate::common::{at, open, read_all, segments, EPOCH};
 use lightcone_log::{
     CommitEvent, Epoch, Followed, Frame, FrameRef, LocalLog, Log, LogError, LogFeed, LogOffset,
     LogOptions, LogWriter, LogWriterOptions, MemoryLog, ProposeError, Tail,

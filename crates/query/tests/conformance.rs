@@ -1,10 +1,8 @@
 //! The cases of 08: §2 words, §3 names, §4 literals, §5 grammar, §6 types, §7 texts, §17 builders, §20 conformance.
 
-mod columns;
-mod common;
-
-use columns::column_type;
-use common::{
+use crate::columns::column_type;
+use crate::common;
+use crate::common::{
     ad_hoc, ad_hoc_query, catalog, encode_row, guest, matches, owner, subscription,
     subscription_query,
 };

@@ -1,10 +1,8 @@
 //! What predicates say that they cost.
 
-mod common;
-
 use std::sync::Arc;
 
-use common::{guest, only, table, Tables};
+use crate::common::{guest, only, table, Tables};
 use lightcone_query::{compile_subscription, SelectPlan};
 use lightcone_types::AlgebraicType as T;
 

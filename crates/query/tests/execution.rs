@@ -1,14 +1,11 @@
 //! The cases of 08 §20 that are queries: small databases, what each caller gets, and the estimates of §16.
 
-mod columns;
-mod common;
-
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use columns::column_type;
-use common::database::Database;
-use common::{encode_row, table};
+use crate::columns::column_type;
+use crate::common::database::Database;
+use crate::common::{encode_row, table};
 use lightcone_query::{Caller, Query};
 use lightcone_schema::{IndexAlgorithm, IndexSchema, TableSchema};
 use lightcone_table::Table;

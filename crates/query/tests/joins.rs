@@ -1,9 +1,8 @@
 //! Random queries over several relations, and random row-level security rules, against an evaluation by the book: every
 //! combination of rows is looked at.
 
-mod common;
-
-use common::{database, encode_row, table};
+use crate::common;
+use crate::common::{database, encode_row, table};
 use lightcone_query::{
     compile_statement, compile_subscription, Caller, Query, SqlError, Statement,
 };

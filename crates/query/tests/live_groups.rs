@@ -1,11 +1,10 @@
 //! Groups that are kept up to date, against SQLite: after every change, the rows that came and did not go are those of the query.
 
-mod common;
-
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use common::{encode_row, layout, table, Tables};
+use crate::common;
+use crate::common::{encode_row, layout, table, Tables};
 use lightcone_query::{compile_aggregate, Caller, LiveGroups, Query};
 use lightcone_types::bsatn::decode_value;
 use lightcone_types::{AlgebraicType as T, AlgebraicValue as V, Identity, Reader, Typespace};

@@ -1,9 +1,7 @@
 //! What a query keeps in memory, and that it is counted.
 
-mod common;
-
-use common::database::Database;
-use common::{btree, encode_row, guest, owner, table};
+use crate::common::database::Database;
+use crate::common::{btree, encode_row, guest, owner, table};
 use lightcone_query::ExecuteError;
 use lightcone_types::{AlgebraicType as T, AlgebraicValue as V, TableId};
 

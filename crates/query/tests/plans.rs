@@ -1,9 +1,7 @@
 //! How many rows plans look at, and what they may tell.
 
-mod common;
-
-use common::database::Database;
-use common::{btree, encode_row, guest, owner, table};
+use crate::common::database::Database;
+use crate::common::{btree, encode_row, guest, owner, table};
 use lightcone_query::Caller;
 use lightcone_schema::IndexSchema;
 use lightcone_types::{AlgebraicType as T, AlgebraicValue as V, TableId};

@@ -1,14 +1,10 @@
 //! Random conditions against a naive evaluator over values, and hostile texts.
 
-mod common;
-#[path = "../../../fuzz/src/query.rs"]
-mod fuzzing;
-
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use common::{encode_row, layout, matches, only, table, Tables};
-use fuzzing::{fuzz_plan, fuzz_sql};
+use crate::common::{encode_row, layout, matches, only, table, Tables};
+use crate::fuzzing::{fuzz_plan, fuzz_sql};
 use lightcone_query::{compile_statement, compile_subscription, Caller, SelectPlan};
 use lightcone_types::{AlgebraicType, AlgebraicValue as V, ColId, Identity, I256, U256};
 use proptest::prelude::*;

@@ -1,13 +1,11 @@
 //! Queries that begin with a subquery, against SQLite, and what they keep and look at.
 
-mod both;
-mod common;
-
 use std::cell::Cell;
 
-use both::{Both, Row, COLUMNS, TABLES, TEXTS};
-use common::database::Database;
-use common::{btree, encode_row, guest, owner, table};
+use crate::both::{Both, Row, COLUMNS, TABLES, TEXTS};
+use crate::common;
+use crate::common::database::Database;
+use crate::common::{btree, encode_row, guest, owner, table};
 use lightcone_types::{AlgebraicType as T, AlgebraicValue as V, TableId};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};

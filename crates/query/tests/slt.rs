@@ -4,15 +4,12 @@
 //! `table NAME` with a column a line (`name type [unique | index]`), `----` and a row a line; `rule TEXT` for row-level
 //! security; `caller guest | owner`. What has no `skipif` is asked of SQLite too. `UPDATE_GOLDEN=1` writes what comes out.
 
-mod columns;
-mod common;
-
 use std::path::Path;
 
-use columns::column_type;
-use common::database::Database;
-use common::values::{decode, shown};
-use common::{encode_row, guest, owner, table};
+use crate::columns::column_type;
+use crate::common::database::Database;
+use crate::common::values::{decode, shown};
+use crate::common::{encode_row, guest, owner, table};
 use lightcone_query::{check_rule, compile_statement, Caller, Statement};
 use lightcone_schema::{IndexAlgorithm, IndexSchema};
 use lightcone_types::{AlgebraicType as T, AlgebraicValue as V, ColId, IndexId, TableId};

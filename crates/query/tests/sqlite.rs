@@ -1,9 +1,7 @@
 //! The ad hoc language against SQLite: random rows and queries, of which both must give the same.
 
-mod both;
-mod common;
-
-use both::{Both, Row, COLUMNS, TABLES, TEXTS};
+use crate::both::{Both, Row, COLUMNS, TABLES, TEXTS};
+use crate::common;
 use proptest::prelude::*;
 
 fn row() -> impl Strategy<Value = Row> {

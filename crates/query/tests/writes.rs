@@ -1,10 +1,7 @@
 //! Statements that write: values by type, and what is found by which condition (08 §4.2, §5.3).
 
-mod columns;
-mod common;
-
-use columns::column_type;
-use common::{catalog, guest, owner};
+use crate::columns::column_type;
+use crate::common::{catalog, guest, owner};
 use lightcone_query::{compile_statement, ParameterText, RowChange, Statement, WritePlan};
 use lightcone_types::{AlgebraicType, ColId};
 use lightcone_vectors::{each, file};

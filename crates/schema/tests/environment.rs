@@ -1,10 +1,7 @@
 //! Declarations of the environment (2.11): section 15, its bounds, and its place in the schema.
 
-mod common;
-#[path = "../../../fuzz/src/module_def.rs"]
-mod module_def;
-
-use common::{from_hex, Build};
+use crate::common::{from_hex, Build};
+use crate::module_def;
 use lightcone_schema::raw::*;
 use lightcone_schema::*;
 use lightcone_types::bsatn::{Decode, Encode};

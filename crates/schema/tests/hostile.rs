@@ -1,12 +1,7 @@
 //! Definitions made to cost much: each must be refused quickly, without panic.
 
-mod common;
-#[path = "../../../fuzz/src/module_def.rs"]
-mod module_def;
-#[path = "../../../fuzz/src/module_def_json.rs"]
-mod module_def_json;
-
-use common::*;
+use crate::common::*;
+use crate::{module_def, module_def_json};
 use lightcone_schema::raw::*;
 use lightcone_schema::*;
 use lightcone_types::bsatn::Encode;

@@ -1,8 +1,6 @@
 //! Migration functions in definitions: what clients see of them, what is refused, and when a plan has one run (02 §14.8).
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use lightcone_schema::raw::*;
 use lightcone_schema::*;
 use lightcone_types::{AlgebraicType as T, ProductType};

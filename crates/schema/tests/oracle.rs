@@ -1,9 +1,6 @@
 //! Agreement with the published crate `spacetimedb-lib`, whose encodings define the format.
 
-mod common;
-#[path = "../../../fuzz/src/module_def.rs"]
-mod module_def;
-
+use crate::{common, module_def};
 use lightcone_schema::raw::{RawModuleDef, RawModuleDefV10, RawModuleDefV9};
 use lightcone_schema::{IndexAlgorithm, ModuleDef, RawVersion, Visibility};
 use lightcone_types::bsatn::{Decode, Encode};

@@ -1,8 +1,6 @@
 //! Outbox tables (02 §8.7a): the section, what is refused, what updates may change, and the hash of a receiver.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use lightcone_schema::raw::*;
 use lightcone_schema::{plan, ModuleDef, Visibility};
 use lightcone_types::bsatn::{Decode, Encode};

@@ -1,8 +1,6 @@
 //! What a changed definition means (02 §14.4, §14.5): one test per rule, and the order of steps.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use lightcone_schema::raw::*;
 use lightcone_schema::*;
 use lightcone_types::{AlgebraicType as T, ColId, ProductType};

@@ -1,8 +1,7 @@
 //! Plans as people read them (02 §14.7).
 
-mod common;
-
-use common::{btree, reducer, sequence, unique, with_sections, Build, ID};
+use crate::common;
+use crate::common::{btree, reducer, sequence, unique, with_sections, Build, ID};
 use lightcone_schema::raw::*;
 use lightcone_schema::*;
 use lightcone_types::{AlgebraicType as T, ColId, ProductType};

@@ -1,8 +1,6 @@
 //! Every kind of validation error, and what is accepted right next to it (02 §8).
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use lightcone_schema::raw::*;
 use lightcone_schema::ValidationError as E;
 use lightcone_schema::*;

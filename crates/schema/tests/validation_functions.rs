@@ -1,9 +1,8 @@
 //! Functions, views, HTTP and submodules: every kind of validation error, and what is accepted right
 //! next to it (02 §8.7–§8.11).
 
-mod common;
-
-use common::*;
+use crate::common;
+use crate::common::*;
 use lightcone_schema::raw::*;
 use lightcone_schema::ValidationError as E;
 use lightcone_schema::*;

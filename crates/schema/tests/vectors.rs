@@ -1,10 +1,7 @@
 //! Every vector of 02 §16 that concerns this crate: decode, encode to the same bytes, derive.
 
-mod common;
-#[path = "../../../fuzz/src/module_def.rs"]
-mod module_def;
-
-use common::from_hex;
+use crate::common::from_hex;
+use crate::{common, module_def};
 use lightcone_schema::raw::*;
 use lightcone_schema::*;
 use lightcone_types::bsatn::{Decode, Encode};

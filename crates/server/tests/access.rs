@@ -1,9 +1,7 @@
 //! Who may ask for what: pages of foreign origins, foreign host names, and clients from elsewhere.
 
-mod common;
-
-use common::world::path_of;
-use common::{answer, config, header, json, TestServer, User};
+use crate::common::world::path_of;
+use crate::common::{answer, config, header, json, TestServer, User};
 use lightcone_gateway::ROUTES;
 
 const PAGE: &str = "https://evil.example";

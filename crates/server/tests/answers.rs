@@ -1,8 +1,6 @@
 //! Answers that are as large as a caller wants: each is counted until it is taken, and what all ask for is there once.
 
-mod common;
-
-use common::{answer, config, TestServer, User};
+use crate::common::{answer, config, TestServer, User};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 

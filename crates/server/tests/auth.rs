@@ -1,13 +1,12 @@
 //! Tokens, credentials and identity routes (06 §3, §5.2, §7). Those of other issuers: `issuers.rs`.
 
-mod common;
-
 use std::net::SocketAddr;
 
+use crate::common;
+use crate::common::tokens::{now, payload, ping, sign, sign_with};
+use crate::common::{answer, header, json, TestServer};
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use base64::Engine as _;
-use common::tokens::{now, payload, ping, sign, sign_with};
-use common::{answer, header, json, TestServer};
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
 use lightcone_node::auth::proof::{Claim, NONCE_BYTES};
 use lightcone_types::Identity;

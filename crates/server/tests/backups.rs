@@ -1,9 +1,7 @@
 //! Backups over HTTP (06 §5.13b, 5.13c): what is refused leaves nothing behind. What they are good for: `crates/cli/tests/backup.rs`.
 
-mod common;
-
-use common::publishing::{by, call, created};
-use common::{answer, config, TestServer, User};
+use crate::common::publishing::{by, call, created};
+use crate::common::{answer, config, TestServer, User};
 use lightcone_backup::{Decoder, Frame, Head, Item, Place, FORMAT};
 use lightcone_log::{Epoch, LogOffset};
 

@@ -1,14 +1,12 @@
 //! Streams of the changes of a database (06 §5.13a).
 
-mod common;
-
 use std::path::Path;
 use std::time::Duration;
 
+use crate::common::publishing::{by, call, created, publish};
+use crate::common::{answer, config, header, json, TestServer, User};
 use base64::engine::general_purpose::STANDARD as BASE64;
 use base64::Engine as _;
-use common::publishing::{by, call, created, publish};
-use common::{answer, config, header, json, TestServer, User};
 use futures_util::{SinkExt as _, StreamExt as _};
 use reqwest::Response;
 use serde_json::{json, Value};

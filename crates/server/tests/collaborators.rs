@@ -1,11 +1,10 @@
 //! Roles: who gives and takes them, how long they last, and what stays with the founder of a database.
 
-mod common;
-
 use std::time::Duration;
 
-use common::world::{World, MODULE, OTHER};
-use common::{answer, config, json, TestServer, User};
+use crate::common;
+use crate::common::world::{World, MODULE, OTHER};
+use crate::common::{answer, config, json, TestServer, User};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 

@@ -1,9 +1,7 @@
 //! Publishing databases over HTTP, and what the server says of them (06 §5.3 to §5.10).
 
-mod common;
-
-use common::publishing::{by, call, created, publish};
-use common::{answer, config, header, json, TestServer, User};
+use crate::common::publishing::{by, call, created, publish};
+use crate::common::{answer, config, header, json, TestServer, User};
 use lightcone_types::{Hash, Identity};
 use serde_json::json;
 

@@ -1,14 +1,12 @@
 //! Values of the environment: who may read private tables sees them with SQL, but for secrets, and no other way out has them
 //! (02 §14.1a).
 
-mod common;
-
 use std::os::unix::fs::PermissionsExt as _;
 
-use common::mcp::{tool, OF_A};
-use common::postgres::{connect, named, start};
-use common::publishing::by;
-use common::{answer, json, TestServer, User};
+use crate::common::mcp::{tool, OF_A};
+use crate::common::postgres::{connect, named, start};
+use crate::common::publishing::by;
+use crate::common::{answer, json, TestServer, User};
 use serde_json::json;
 
 const PLAIN: &str = "pl4in-value";

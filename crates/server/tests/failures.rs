@@ -1,7 +1,6 @@
 //! What clients and callers of a database see when its disk or one of its threads fails.
 
-mod common;
-
+use crate::common;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};

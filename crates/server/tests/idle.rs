@@ -1,13 +1,11 @@
 //! Databases that are not used are closed, and opened again by the next request.
 
-mod common;
-
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::publishing::{by, call, created};
-use common::{answer, config, json, TestServer, User};
+use crate::common::publishing::{by, call, created};
+use crate::common::{answer, config, json, TestServer, User};
 use futures_util::StreamExt as _;
 use lightcone_control::ControlDb;
 use lightcone_node::config::Config;

@@ -1,11 +1,10 @@
 //! Tokens of other issuers: whose are accepted, and whom the server asks for their keys (06 §3.4).
 
-mod common;
-
+use crate::common;
+use crate::common::tokens::{now, ping};
+use crate::common::{answer, header, TestServer};
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use base64::Engine as _;
-use common::tokens::{now, ping};
-use common::{answer, header, TestServer};
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
 use lightcone_types::Identity;
 use serde_json::{json, Value};

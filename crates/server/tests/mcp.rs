@@ -1,10 +1,8 @@
 //! The tools for assistants over HTTP (06 §5.22): what they answer, and who may use them.
 
-mod common;
-
-use common::mcp::{ask, plain_sql, post, refused, said, tool, OF_A};
-use common::publishing::created;
-use common::{answer, config, header, json, TestServer};
+use crate::common::mcp::{ask, plain_sql, post, refused, said, tool, OF_A};
+use crate::common::publishing::created;
+use crate::common::{answer, config, header, json, TestServer};
 use serde_json::{json, Value};
 
 #[tokio::test(flavor = "multi_thread")]

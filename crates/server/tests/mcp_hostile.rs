@@ -1,10 +1,8 @@
 //! The tools for assistants (06 §5.22): what the transport asks of messages, and messages with bad intentions.
 
-mod common;
-
-use common::mcp::{ask, post, refused, tool, OF_A};
-use common::publishing::{call, created};
-use common::{answer, config, header, json, TestServer};
+use crate::common::mcp::{ask, post, refused, tool, OF_A};
+use crate::common::publishing::{call, created};
+use crate::common::{answer, config, header, json, TestServer};
 use serde_json::json;
 
 #[tokio::test(flavor = "multi_thread")]

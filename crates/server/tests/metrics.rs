@@ -1,9 +1,7 @@
 //! What the metrics say of functions, tables and queries, to whom, and how much of it (06 §5.21).
 
-mod common;
-
-use common::publishing::{by, call, created};
-use common::{answer, config, json, TestServer, User};
+use crate::common::publishing::{by, call, created};
+use crate::common::{answer, config, json, TestServer, User};
 
 /// The value of the one line with this name and these labels.
 #[track_caller]

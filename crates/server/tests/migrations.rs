@@ -1,8 +1,6 @@
 //! Programs that change the schema, over HTTP (02 §14.2, §14.3, 06 §5.3, §5.4).
 
-mod common;
-
-use common::{answer, json, TestServer, User};
+use crate::common::{answer, json, TestServer, User};
 use lightcone_types::{Hash, Identity};
 use serde_json::{json, Value};
 

@@ -1,12 +1,10 @@
 //! Who may do what with a database: every route and every way in, by each kind of caller. Roles themselves: `collaborators.rs`.
 
-mod common;
-
 use std::time::Duration;
 
-use common::postgres::{code, connect as connect_postgres};
-use common::world::{by, World, OTHER};
-use common::{answer, json, User};
+use crate::common::postgres::{code, connect as connect_postgres};
+use crate::common::world::{by, World, OTHER};
+use crate::common::{answer, json, User};
 use futures_util::{SinkExt as _, StreamExt as _};
 use lightcone_gateway::{Route, ROUTES};
 use lightcone_node::permissions::{allows, Action};

@@ -1,8 +1,6 @@
 //! No connection keeps its network thread from the others, whatever it asks for.
 
-mod common;
-
-use common::{answer, config, TestServer};
+use crate::common::{answer, config, TestServer};
 use futures_util::{SinkExt as _, StreamExt as _};
 use lightcone_types::bsatn::Encode as _;
 use lightcone_wire::ClientMessage;

@@ -1,10 +1,10 @@
 //! PostgreSQL's protocol as a driver speaks it, and as bytes by hand (06 §6, 08 §19).
 
-mod common;
-
 use std::time::Duration;
 
-use common::postgres::{answers, by_hand, code, connect, ended, named, send, start, start_with};
+use crate::common::postgres::{
+    answers, by_hand, code, connect, ended, named, send, start, start_with,
+};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_postgres::types::Type;

@@ -1,11 +1,9 @@
 //! Questions to the catalogue and what they are refused for, and statements whose client goes away (08 §19).
 
-mod common;
-
 use std::time::{Duration, Instant};
 
-use common::postgres::{answers, by_hand, code, connect, send, start, start_with};
-use common::{TestServer, User};
+use crate::common::postgres::{answers, by_hand, code, connect, send, start, start_with};
+use crate::common::{TestServer, User};
 use tokio_postgres::Client;
 
 async fn publish(server: &TestServer, user: &User, module: &str) {

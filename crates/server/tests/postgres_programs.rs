@@ -1,8 +1,6 @@
 //! Programs that take the server for PostgreSQL: psql, the driver of Java, and what others ask the catalogue (08 §19).
 
-mod common;
-
-use common::postgres::{code, connect, named, psql, run, start};
+use crate::common::postgres::{code, connect, named, psql, run, start};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn psql_reads_and_describes() {

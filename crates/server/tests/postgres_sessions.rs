@@ -1,10 +1,11 @@
 //! Sessions of PostgreSQL's protocol that end, that are cancelled, and that take much: COPY, long answers, expired tokens.
 
-mod common;
-
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use common::postgres::{answers, by_hand, code, connect, named, psql, send, start, start_with};
+use crate::common;
+use crate::common::postgres::{
+    answers, by_hand, code, connect, named, psql, send, start, start_with,
+};
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

@@ -1,14 +1,13 @@
 //! PostgreSQL's protocol encrypted: who may come in how, and with which certificate.
 
-mod common;
-
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use common::postgres::{ended, named, run, send, start_with};
-use common::{config, TestServer, User};
+use crate::common;
+use crate::common::postgres::{ended, named, run, send, start_with};
+use crate::common::{config, TestServer, User};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_rustls::rustls::crypto::aws_lc_rs;

@@ -1,11 +1,9 @@
 //! Writes as drivers and ORMs write them: the same statements answer as those of PostgreSQL do (08 §19).
 
-mod common;
-
 use std::net::SocketAddr;
 
-use common::postgres::{code, connect, send, start};
-use common::{TestServer, User};
+use crate::common::postgres::{code, connect, send, start};
+use crate::common::{TestServer, User};
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 use tokio_postgres::Client;

@@ -1,11 +1,9 @@
 //! Publishes and openings that never end, or whose clients have gone, hold up no other caller.
 
-mod common;
-
 use std::time::{Duration, Instant};
 
-use common::fake::SLOW_LOAD;
-use common::{answer, config, header, json, TestServer, User};
+use crate::common::fake::SLOW_LOAD;
+use crate::common::{answer, config, header, json, TestServer, User};
 use lightcone_types::Hash;
 
 /// Far more than anything here takes that does not wait for a module that hangs, and less than such a module gets.

@@ -1,10 +1,8 @@
 //! What becomes of databases when the server starts again.
 
-mod common;
-mod damage;
-
-use common::publishing::{by, call, created};
-use common::{answer, config, json, TestServer};
+use crate::common;
+use crate::common::publishing::{by, call, created};
+use crate::common::{answer, config, json, TestServer};
 use serde_json::json;
 
 #[tokio::test(flavor = "multi_thread")]

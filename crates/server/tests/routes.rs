@@ -1,8 +1,6 @@
 //! HTTP handlers of modules: which one a request goes to, what it sees, and what its answer becomes (06 §5.16).
 
-mod common;
-
-use common::{answer, config, header, TestServer};
+use crate::common::{answer, config, header, TestServer};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 async fn server() -> TestServer {

@@ -1,16 +1,14 @@
 //! Spans of calls, as a collector gets them (`[tracing]`).
 
-mod common;
-
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::common::publishing::{call, created};
+use crate::common::{answer, config, TestServer, User};
 use axum::body::Bytes;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
 use axum::Router;
-use common::publishing::{call, created};
-use common::{answer, config, TestServer, User};
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::trace::v1::Span;

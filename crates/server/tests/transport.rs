@@ -1,10 +1,9 @@
 //! What holds for all routes: CORS, HEAD, 404, 405, limits (06 §1).
 
-mod common;
-
 use std::time::Duration;
 
-use common::{answer, config, header, json, TestServer};
+use crate::common;
+use crate::common::{answer, config, header, json, TestServer};
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 

@@ -1,14 +1,12 @@
 //! What the server does with databases that no client asks for: at its start, and after a failure.
 
-mod common;
-
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use common::fake::HELD;
-use common::publishing::call;
-use common::{answer, config, TestServer, User};
+use crate::common::fake::HELD;
+use crate::common::publishing::call;
+use crate::common::{answer, config, TestServer, User};
 use lightcone_control::ControlDb;
 use lightcone_types::{Due, Identity};
 

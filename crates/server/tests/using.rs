@@ -1,11 +1,9 @@
 //! Calls, SQL and logs of databases over HTTP (06 §5.11 to §5.14).
 
-mod common;
-
 use std::time::Duration;
 
-use common::publishing::{by, call, created};
-use common::{answer, header, json, TestServer, User};
+use crate::common::publishing::{by, call, created};
+use crate::common::{answer, header, json, TestServer, User};
 use serde_json::json;
 
 #[tokio::test(flavor = "multi_thread")]

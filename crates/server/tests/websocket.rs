@@ -1,10 +1,8 @@
 //! The WebSocket endpoint (chapter 05 §2, §3, §8, §11).
 
-mod common;
-
 use std::time::Duration;
 
-use common::{answer, config, header, json, TestServer, User};
+use crate::common::{answer, config, header, json, TestServer, User};
 use futures_util::{SinkExt as _, StreamExt as _};
 use lightcone_types::bsatn::Encode as _;
 use lightcone_types::{ConnectionId, Identity};

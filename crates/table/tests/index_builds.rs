@@ -1,8 +1,6 @@
 //! Indexes that are built beside a table that goes on changing.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use lightcone_table::{IndexBuild, Inserted, RowId, Table};
 use lightcone_types::{AlgebraicType as T, AlgebraicValue as V, ColId};
 use proptest::prelude::*;

@@ -1,8 +1,6 @@
 //! Key bytes against the value order of `lightcone-types` (01 §1.6.1).
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use lightcone_table::key::{encode_column_value, successor};
 use lightcone_types::bsatn::fixed_size;
 use proptest::prelude::*;

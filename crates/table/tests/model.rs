@@ -1,8 +1,6 @@
 //! A table with any indexes against a list of rows.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use lightcone_schema::IndexAlgorithm;
 use std::sync::Arc;
 

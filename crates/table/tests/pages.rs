@@ -1,10 +1,8 @@
 //! Slotted pages with rows of all sizes, page images, damaged images, and snapshots beside a busy writer.
 
-mod common;
-
 use std::collections::BTreeMap;
 
-use common::*;
+use crate::common::*;
 use lightcone_table::{Inserted, Table};
 use lightcone_types::{AlgebraicType as T, AlgebraicValue as V};
 use proptest::prelude::*;

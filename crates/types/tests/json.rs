@@ -1,9 +1,7 @@
 //! SATS-JSON: what is accepted, what is refused and how refusals read (01 §1.7).
 
-mod common;
-mod typed;
-
-use common::{decode, type_from_json, type_to_json, typespace_from_json, typespace_to_json};
+use crate::common::{decode, type_from_json, type_to_json, typespace_from_json, typespace_to_json};
+use crate::typed::Typed as _;
 use lightcone_types::bsatn::Encode;
 use lightcone_types::json::{
     args_from_json, parse, product_type_from_node, product_type_to_json, value_from_json,
@@ -14,7 +12,6 @@ use lightcone_types::{
     SumTypeVariant, Typespace, I256, U256,
 };
 use lightcone_vectors::{each, sections_are, Entry};
-use typed::Typed as _;
 
 fn read(ty: &T, text: &str) -> Result<V, String> {
     value_from_json(Typespace::EMPTY, ty, text).map_err(|e| e.to_string())

@@ -1,8 +1,7 @@
 //! Random types and values against the published crates.
 
-mod common;
-
-use common::{any_type, any_typed_value, any_value, decode, sats_type, sats_value};
+use crate::common;
+use crate::common::{any_type, any_typed_value, any_value, decode, sats_type, sats_value};
 use lightcone_types::bsatn::{fixed_size, min_size, Encode};
 use lightcone_types::{json, AlgebraicType, Hash, Identity, SpecialProduct, Typespace};
 use proptest::prelude::*;

@@ -1,14 +1,11 @@
 //! Bytes a host must reject, or may only accept as what they say (01 §1.12.5, 1.12.10).
 
-mod common;
-mod typed;
-
-use common::{decode, sats_value};
+use crate::common::{decode, sats_value};
+use crate::typed::Typed as _;
 use lightcone_types::bsatn::{decode_value, Decode, Encode, Reader};
 use lightcone_types::{AlgebraicType as T, Typespace};
 use lightcone_vectors::{each, sections_are, Entry};
 use spacetimedb_sats as sats;
-use typed::Typed as _;
 
 const FILE: &str = "01-rejects.json";
 

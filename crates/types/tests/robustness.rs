@@ -1,9 +1,6 @@
 //! Decoders on hostile input: no panic, no hang, no allocation out of proportion (01 §1.5.3).
 
-mod common;
-#[path = "../../../fuzz/src/types.rs"]
-mod fuzzing;
-
+use crate::{common, fuzzing};
 use lightcone_types::bsatn::{
     decode_value, validate, Decode, DecodeError, Encode, Reader, EMPTY_VALUES_MAX, MAX_DEPTH,
 };

@@ -1,9 +1,7 @@
 //! The values and types of 01 §1.12 (see `rejects.rs` for what is refused), each also put before the published decoder.
 
-mod common;
-mod typed;
-
-use common::{decode, decode_type, sats_typespace, sats_value};
+use crate::common::{decode, decode_type, sats_typespace, sats_value};
+use crate::typed::Typed as _;
 use lightcone_types::bsatn::{Decode, Encode};
 use lightcone_types::{
     AlgebraicType as T, AlgebraicValue as V, ConnectionId, Identity, TimeDuration, Timestamp,
@@ -11,7 +9,6 @@ use lightcone_types::{
 };
 use lightcone_vectors::{each, named, sections_are, Entry};
 use spacetimedb_sats as sats;
-use typed::Typed as _;
 
 const VALUES: &str = "01-values.json";
 const TYPES: &str = "01-types.json";

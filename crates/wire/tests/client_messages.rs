@@ -1,8 +1,6 @@
 //! Client messages: the vectors of 05 §16.1 and 09 §8.4, and the errors of 05 §8.
 
-mod common;
-
-use common::read::{arguments, client_message};
+use crate::common::read::{arguments, client_message};
 use lightcone_types::{Encode, Reader};
 use lightcone_vectors::{each, named, sections_are};
 use lightcone_wire::{ClientMessage, ClientPayload, Error, Protocol};

@@ -1,9 +1,7 @@
 //! Payloads: the vectors of 05 §16.4, coalescing (§3.3), compression (§3.2), handshake tokens
 //! (§2.3) and close reasons (§3.6).
 
-mod common;
-
-use common::{connection_id, identity};
+use crate::common::{connection_id, identity};
 use lightcone_types::Encode;
 use lightcone_vectors::{each, named, Entry};
 use lightcone_wire::payload::{

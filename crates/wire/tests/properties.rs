@@ -1,9 +1,6 @@
 //! Properties: what is encoded decodes to itself, no input panics.
 
-mod common;
-#[path = "../../../fuzz/src/wire.rs"]
-mod fuzzing;
-
+use crate::{common, fuzzing};
 use lightcone_types::{ConnectionId, Encode, Identity, Reader, TimeDuration, Timestamp};
 use lightcone_wire::rows::row_list;
 use lightcone_wire::{

@@ -1,10 +1,8 @@
 //! Server messages: the vectors of 05 §16.2, §16.3, §16.5 and 09 §8.4, written by the
 //! writers, decoded, and encoded again.
 
-mod common;
-
-use common::read::Tables;
-use common::{connection_id, hex, identity, person, row_list as list, score, TIMESTAMP};
+use crate::common::read::Tables;
+use crate::common::{connection_id, hex, identity, person, row_list as list, score, TIMESTAMP};
 use lightcone_types::{Encode, Reader, TimeDuration, Timestamp};
 use lightcone_vectors::{each, each_but, from_hex, named, sections_are, Entry};
 use lightcone_wire::rows::row_list;

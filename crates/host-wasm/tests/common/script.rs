@@ -5,7 +5,7 @@
 
 use lightcone_host::{ProcedureOutcome, ReducerOutcome};
 
-use super::{reducer, Running};
+use crate::common::{reducer, Running};
 
 /// Import version, name and number of parameters of the functions that a script can call; all return an i32.
 const FUNCTIONS: &[(&str, &str, usize)] = &[

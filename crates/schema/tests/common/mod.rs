@@ -151,7 +151,6 @@ pub fn texts(build: Build) -> Vec<String> {
 }
 
 /// Asserts that validation finds exactly the given errors.
-#[macro_export]
 macro_rules! refused {
     ($build:expr, $($pattern:pat),+ $(,)?) => {{
         let errors = $build.errors();

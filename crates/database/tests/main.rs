@@ -1,0 +1,43 @@
+//! The tests of this crate in one program: each further one takes seconds to link. Tests that need a process of their own are
+//! named in `Cargo.toml`.
+
+mod backfill;
+mod backup;
+mod batches;
+mod boards;
+mod budgets;
+mod common;
+mod effects;
+mod environment;
+mod followers;
+mod guests;
+mod javascript;
+mod joins;
+mod lifecycle;
+mod live_aggregates;
+mod live_joins;
+mod live_subqueries;
+mod measures;
+mod migration_calls;
+mod migration_functions;
+mod migration_killed;
+mod migration_random;
+mod migrations;
+mod outbox_tables;
+mod procedures;
+mod query_limits;
+mod rehearsals;
+mod schedules;
+mod snapshot_turns;
+mod statements;
+mod strangers;
+mod transaction_size;
+mod transfer;
+mod variables;
+mod view_cost;
+mod view_parameters;
+mod views;
+mod views_at_limits;
+mod windows;
+mod windows_at_limits;
+mod windows_of_rules;
