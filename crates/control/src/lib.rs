@@ -144,8 +144,13 @@ impl ControlDb {
     pub fn note_due(&self, notes: &[(Identity, Due)]) -> Result<()> {
         for notes in notes.chunks(CHANGES_PER_RECORD) {
             self.change(|state| {
-                let news = notes.iter().filter(|(database, due)| {
-                    state.ids.contains_key(database) && state.due.get(database) != Some(due)
+                // Of several notes of a database the last one counts.
+                let notes: BTreeMap<_, _> = notes
+                    .iter()
+                    .map(|(database, due)| (database, due))
+                    .collect();
+                let news = notes.into_iter().filter(|(database, due)| {
+                    state.ids.contains_key(*database) && state.due.get(*database) != Some(*due)
                 });
                 let changes = news.map(|(database, due)| Change::Due {
                     database: *database,

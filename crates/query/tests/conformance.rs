@@ -890,7 +890,7 @@ fn states_of_the_past() {
         }
     }
     for text in [
-        "SELECT of.* FROM t AS OF WHERE of.int = 1",
+        "SELECT OF.* FROM t AS OF WHERE OF.int = 1",
         "SELECT of.* FROM t AS of",
     ] {
         assert!(matches!(compiled(text), Ok(Statement::Select(_))), "{text}");

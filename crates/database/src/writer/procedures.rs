@@ -1,7 +1,6 @@
 //! Calls of procedures (03 §10) and of HTTP handlers (03 §11.6), as far as they are the writer's: where they run, the tables that
 //! are lent to those beside it, and what is left to do when they have ended.
 
-use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -272,10 +271,12 @@ impl Writer {
         // It may have ended before it could hear that a transaction was refused, or that one was taken back when the log failed.
         let is_taken_back = control.rests_on() > self.next_offset;
         let taken_back = self.shared.status.read_only().filter(|_| is_taken_back);
-        let refused = control.refused().or(taken_back.map(Arc::from));
-        let result = match (refused, outcome) {
+        let result = match (control.refused(), outcome) {
             (Some(reason), _) => Err(CallFailure::new(Failure::Trap, &*reason)),
-            (None, ProcedureOutcome::Returned(result)) => Ok(result),
+            (None, ProcedureOutcome::Returned(result)) => match taken_back {
+                Some(reason) => Err(CallFailure::new(Failure::Trap, reason)),
+                None => Ok(result),
+            },
             (None, ProcedureOutcome::Failed { message }) => {
                 Err(CallFailure::new(Failure::Trap, message))
             }

@@ -172,6 +172,6 @@ mod tests {
                 "GET /v1/health",
             ]
         );
-        assert_eq!(ROUTES.len(), of_clients.len() + 43, "routes of management");
+        assert_eq!(ROUTES.len(), of_clients.len() + 44, "routes of management");
     }
 }

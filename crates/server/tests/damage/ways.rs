@@ -158,6 +158,7 @@ fn classes(file: &Path, root: &Path, bytes: &[u8]) -> Option<(Vec<Class>, &'stat
         "tmp" => all("spare segment"),
         _ if is("config.toml") => all("config.toml"),
         _ if is("metadata.toml") => all("metadata.toml"),
+        _ if is("history") => all("history"),
         // Its test is in crates/node/src/auth/secrets_key.rs.
         _ if is("secrets.key") => None,
         _ if is("id_ecdsa.pub") => all("id_ecdsa.pub"),
