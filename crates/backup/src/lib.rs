@@ -22,6 +22,7 @@ pub use item::{
 };
 pub use lightcone_snapshot::ObjectHash;
 pub use manifest::{
-    log_name, pack_name, snapshot_name, FileEntry, LogEntry, Manifest, SnapshotEntry, FORMAT,
+    is_file_name, log_name, pack_name, snapshot_name, FileEntry, LogEntry, Manifest, SnapshotEntry,
+    FORMAT,
 };
 pub use place::Place;

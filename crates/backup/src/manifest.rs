@@ -90,7 +90,7 @@ impl FileEntry {
     }
 
     fn is_possible(&self) -> bool {
-        is_hex(&self.blake3)
+        is_hex(&self.blake3, 64)
     }
 }
 
@@ -107,6 +107,27 @@ pub fn snapshot_name(entry: &SnapshotEntry) -> String {
 /// The name of a file with frames.
 pub fn log_name(entry: &LogEntry) -> String {
     format!("log/{:020}-{}", entry.from.offset, entry.file.blake3)
+}
+
+/// Whether a file of a backup has this name, or one that is being written: with `.<16 hexadecimal digits>.part` in place of the extension.
+pub fn is_file_name(name: &str) -> bool {
+    let Some((directory, file)) = name.split_once('/') else {
+        return false;
+    };
+    let (stem, extension) = match file.split_once('.') {
+        Some((stem, extension)) => (stem, Some(extension)),
+        None => (file, None),
+    };
+    let is_number = |text: &str| text.len() == 20 && text.bytes().all(|b| b.is_ascii_digit());
+    let (number, rest) = stem.split_once('-').unwrap_or_default();
+    let (is_stem, whole) = match directory {
+        "objects" => (is_hex(stem, 64), Some("pack")),
+        "snapshots" | "log" => (is_number(number) && is_hex(rest, 64), None),
+        "manifests" => (is_number(number) && is_number(rest), Some("json")),
+        _ => return false,
+    };
+    let part = extension.and_then(|extension| extension.strip_suffix(".part"));
+    is_stem && (extension == whole || part.is_some_and(|digits| is_hex(digits, 16)))
 }
 
 impl Manifest {
@@ -174,7 +195,7 @@ impl Manifest {
         let last = self.log.last();
         is_possible(self.end.offset)
             && self.time >= 0
-            && is_hex(&self.database)
+            && is_hex(&self.database, 64)
             && self.snapshot.as_ref().is_none_or(is_snapshot)
             && self.log.iter().all(is_log)
             && self.log.windows(2).all(|pair| pair[0].end == pair[1].from)
@@ -182,7 +203,7 @@ impl Manifest {
     }
 }
 
-fn is_hex(text: &str) -> bool {
+fn is_hex(text: &str, digits: usize) -> bool {
     let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
-    text.len() == 64 && text.bytes().all(is_digit)
+    text.len() == digits && text.bytes().all(is_digit)
 }

@@ -646,6 +646,14 @@ fn what_is_exported_is_imported() {
     );
     assert!(!exported.stderr.contains("warning"), "{}", exported.stderr);
     let path = |name: &str| out.join(name);
+    for (name, expected) in [
+        ("", 0o700),
+        ("accounts.ndjson", 0o600),
+        ("module.wasm", 0o600),
+    ] {
+        let mode = std::fs::metadata(path(name)).expect("there").permissions();
+        assert_eq!(mode.mode() & 0o777, expected, "{name}");
+    }
     let schema = std::fs::read_to_string(path("schema.json")).expect("a schema");
     let described: Value = serde_json::from_str(&schema).expect("JSON");
     assert!(
@@ -702,6 +710,11 @@ fn what_is_exported_is_imported() {
         "[LC0894]",
     );
     refuses(&rows, "{}", "[LC0893]");
+    std::os::unix::fs::symlink("accounts.ndjson", path("link")).expect("made");
+    for other in ["/", "../out/accounts.ndjson", "link"] {
+        let schema = schema.replace("accounts.ndjson", other);
+        refuses(&rows, &schema, "is not the name of a file beside it");
+    }
     std::fs::write(path("schema.json"), &schema).expect("written");
     let taken = refused(world.on(&["import", place, "copy"]));
     assert!(taken.contains("[LC0556]"), "{taken}");
@@ -721,9 +734,14 @@ fn other_servers_are_exported_from() {
     };
     let column =
         |name: &str, ty: &str| format!(r#"{{"name":{{"some":"{name}"}},"algebraic_type":{ty}}}"#);
+    let is_busy = Arc::new(AtomicBool::new(false));
+    let busy = is_busy.clone();
     let mock = common::Mock::start(move |request| {
         let text = String::from_utf8_lossy(&request.body).into_owned();
         match request.path.rsplit_once('/').map_or("", |(_, last)| last) {
+            "changes?follow=false" if busy.load(Ordering::Relaxed) => {
+                common::text(503, "too many [LC0514]")
+            }
             "schema?version=9" => common::json(DEFINITION),
             "sql" if text == "SELECT program_kind, program_bytes FROM \"st_module\"" => {
                 let program = column("program_bytes", r#"{"Array":{"U8":[]}}"#);
@@ -750,6 +768,14 @@ fn other_servers_are_exported_from() {
     assert_eq!(read("module.wasm"), b"\0asm");
     let described: Value = serde_json::from_slice(&read("schema.json")).expect("JSON");
     assert!(described["as_of"].is_null(), "{described}");
+    // One that knows them, and is busy, is not taken for one that does not.
+    is_busy.store(true, Ordering::Relaxed);
+    let export = ["export", common::DATABASE, "--out", "more", "-s", &mock.url];
+    let said = refused(home.run(&export));
+    assert!(
+        said.contains("[LC0514]") && said.contains("--table-by-table"),
+        "{said}"
+    );
 }
 
 #[test]

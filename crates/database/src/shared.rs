@@ -7,7 +7,7 @@ use lightcone_host::HostConfig;
 use lightcone_log::LogOffset;
 use lightcone_types::Identity;
 use parking_lot::RwLock;
-use tokio::sync::{oneshot, Semaphore};
+use tokio::sync::{oneshot, Mutex, Semaphore};
 
 use crate::budget::ClientBudget;
 use crate::calls::CallError;
@@ -78,6 +78,8 @@ pub(crate) struct Shared {
     pub first_tries: Arc<Semaphore>,
     /// Streams of changes that may be open.
     pub changes: Arc<Semaphore>,
+    /// Whose turn it is to wait for the server's one state of the past, or to use it.
+    pub past: Arc<Mutex<()>>,
     /// Connections and streams of changes have it too.
     pub users: Arc<()>,
     /// Tells databases apart.
@@ -117,6 +119,7 @@ impl Shared {
             reads: Arc::new(Semaphore::new(options.limits.reads_per_database_max.max(1))),
             first_tries: Arc::new(Semaphore::new(FIRST_TRIES_MAX)),
             changes: Arc::new(Semaphore::new(options.limits.change_streams_max)),
+            past: Arc::default(),
             users: Arc::default(),
             number: options.commons.next_database(),
             module: RwLock::new(module),

@@ -703,6 +703,38 @@ async fn states_of_the_past_have_bounds() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn one_database_with_many_questions_about_the_past_does_not_hold_up_others() {
+    let root = tempfile::tempdir().expect("a directory");
+    let first = options(&root.path().join("first"));
+    let second = DatabaseOptions {
+        identity: RESTORED,
+        commons: first.commons.clone(),
+        ..options(&root.path().join("second"))
+    };
+    let (first, second) = (create_with(first).await, create_with(second).await);
+    for database in [&first, &second] {
+        insert(database, 1, 10).await;
+        insert(database, 2, 10).await;
+    }
+    let answered = std::sync::Mutex::new(Vec::new());
+    let ask = async |database: &DatabaseHandle, name: &'static str, as_of: u32| {
+        let text = format!("SELECT id FROM t AS OF {as_of}");
+        sql(database, OWNER, &text).await.expect("rows");
+        answered.lock().expect("no panic").push(name);
+    };
+    tokio::join!(
+        ask(&first, "first", 2),
+        ask(&first, "first", 3),
+        ask(&first, "first", 2),
+        ask(&second, "second", 2)
+    );
+    let answered = answered.into_inner().expect("no panic");
+    assert_eq!(answered, ["first", "second", "first", "first"]);
+    stop(first).await;
+    stop(second).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn memory_has_no_past() {
     let root = tempfile::tempdir().expect("a directory");
     let mut options = options(root.path());

@@ -174,6 +174,9 @@ async fn what_rots_is_found_before_a_start_needs_it() {
         until_damaged_are(&server, 1).await;
         let health = server.ask("GET", "/v1/health").await.1;
         assert!(health.contains(r#""damaged":1"#), "{health}");
+        let from_elsewhere = server.request("GET", "/v1/health");
+        let from_elsewhere = from_elsewhere.header("x-forwarded-for", "1.1.1.1");
+        assert!(!answer(from_elsewhere).await.1.contains("damaged"));
         assert!(!is_open(&server, &identity).await);
         turn(&path, byte);
         until_damaged_are(&server, 0).await;

@@ -1,19 +1,21 @@
-//! `spacetime export` (07 §5.21): the rows of all tables as lines of JSON, and the module. It asks as any client does, so it exports from
+//! `spacetime export` (07 §5.20): the rows of all tables as lines of JSON, and the module. It asks as any client does, so it exports from
 //! every server that answers SQL over HTTP.
 
 mod answer;
 
 use std::fs::File;
-use std::io::{BufWriter, Write as _};
+use std::io::{BufWriter, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
 use lightcone_types::json::{parse, value_from_node, write_string, Node};
 use lightcone_types::{AlgebraicType, AlgebraicValue, Identity, Typespace};
-use reqwest::Response;
+use reqwest::{Response, StatusCode};
 use serde::Deserialize;
 
 use self::answer::Rows;
-use super::logs::each_line;
+pub(super) use self::answer::LINE_BYTES_MAX;
+use super::backup::place::{create_directory, create_new};
+use super::logs::each_line_of;
 use super::{Common, Context};
 use crate::build::HostType;
 use crate::error::{FileResult as _, Result};
@@ -63,13 +65,9 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
     let schema = Schema::fetch(&client, &identity).await?;
     let as_of = match args.table_by_table {
         true => None,
-        false => match offset(&client, &identity).await {
-            Ok(offset) => Some(offset),
-            Err(error) => {
-                remark!("warning: the tables are read one after the other, each as it is then, as this server does not tell you of states of the past: {error}");
-                None
-            }
-        },
+        false => offset(&client, &identity).await.map_err(|error| {
+            error.with_note("With `--table-by-table` it reads no state of the past, but each table as it is then.")
+        })?,
     };
     let exporting = Exporting {
         client: &client,
@@ -105,7 +103,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
 
 /// Files of two exports must not be mixed.
 fn make_empty(directory: &Path) -> Result<()> {
-    std::fs::create_dir_all(directory).or_cannot("create", directory)?;
+    create_directory(directory).or_cannot("create", directory)?;
     let mut entries = std::fs::read_dir(directory).or_cannot("read", directory)?;
     match entries.next() {
         None => Ok(()),
@@ -117,15 +115,41 @@ fn make_empty(directory: &Path) -> Result<()> {
     }
 }
 
-fn write(path: &Path, bytes: &[u8]) -> Result<()> {
-    std::fs::write(path, bytes).or_cannot("write", path)
+/// Rows of one table must not end up in the file of another.
+fn create(path: &Path) -> Result<File> {
+    match create_new(path) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => bail!(
+            "LC0892",
+            "{} is there already: the server names a table twice, or this disk takes the names of two tables for one",
+            path.display()
+        ),
+        created => created.or_cannot("create", path),
+    }
 }
 
-/// The first transaction that is not there yet.
-async fn offset(client: &Client, database: &Identity) -> Result<u64> {
-    let mut found = None;
+fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    create(path)?.write_all(bytes).or_cannot("write", path)
+}
+
+/// The first transaction that is not there yet. None if the server has no states of the past, or not for this caller.
+async fn offset(client: &Client, database: &Identity) -> Result<Option<u64>> {
     let path = format!("/v1/database/{database}/changes?follow=false");
-    each_line(client, &path, |line| {
+    let response = client.send(client.get(&path)).await?;
+    let status = response.status();
+    if !status.is_success() {
+        let error = refusal(status, &body_text(response).await?);
+        let has_none = matches!(
+            status,
+            StatusCode::NOT_FOUND | StatusCode::FORBIDDEN | StatusCode::METHOD_NOT_ALLOWED
+        );
+        if !has_none && !error.to_string().contains("[LC0554]") {
+            return Err(error);
+        }
+        remark!("warning: the tables are read one after the other, each as it is then, as this server does not tell you of states of the past: {error}");
+        return Ok(None);
+    }
+    let mut found = None;
+    each_line_of(client, response, |line| {
         let id = line
             .strip_prefix("id: ")
             .and_then(|id| id.split('-').next());
@@ -133,7 +157,8 @@ async fn offset(client: &Client, database: &Identity) -> Result<u64> {
         Ok(false)
     })
     .await?;
-    found.ok_or_else(|| coded!("LC0616", "the server does not say where its log ends"))
+    let found = found.ok_or_else(|| coded!("LC0616", "the server does not say where its log ends"));
+    found.map(Some)
 }
 
 struct Exporting<'e> {
@@ -192,7 +217,7 @@ impl Exporting<'_> {
         // Names may have characters that names of files have not.
         let file = format!("{}.ndjson", encode(name));
         let path = self.directory.join(&file);
-        let mut out = BufWriter::new(File::create(&path).or_cannot("create", &path)?);
+        let mut out = BufWriter::new(create(&path)?);
         let mut rows = Rows::default();
         while let Some(part) = answer
             .chunk()

@@ -1,7 +1,8 @@
-//! `spacetime import` (07 §5.22): a new database out of what `spacetime export` has written. Its log is made here, before anything is
+//! `spacetime import` (07 §5.21): a new database out of what `spacetime export` has written. Its log is made here, before anything is
 //! sent, and a server takes it as it takes a backup: nothing of the module runs, and a half of it becomes no database.
 
-use std::fs::File;
+use std::ffi::OsStr;
+use std::fs::{symlink_metadata, File};
 use std::io::{BufRead as _, BufReader, Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -10,7 +11,7 @@ use futures_util::stream;
 use lightcone_database::{HostKind, Import};
 use lightcone_types::Timestamp;
 
-use super::export::{module_file, Export, ExportedTable, FORMAT, SCHEMA_FILE};
+use super::export::{module_file, Export, ExportedTable, FORMAT, LINE_BYTES_MAX, SCHEMA_FILE};
 use super::{Auth, Context};
 use crate::build::HostType;
 use crate::definition;
@@ -119,20 +120,33 @@ fn table_rows(
         }
         return Ok(0);
     };
-    let is_name = Path::new(file).components().count() == 1 && !file.starts_with('.');
-    if !is_name {
+    let path = directory.join(file);
+    let is_name = Path::new(file).file_name() == Some(OsStr::new(file)) && !file.starts_with('.');
+    if !is_name || !symlink_metadata(&path).or_cannot("read", &path)?.is_file() {
         bail!(
             "LC0893",
             "{file} in {SCHEMA_FILE} is not the name of a file beside it"
         );
     }
-    let path = directory.join(file);
-    let lines = BufReader::new(File::open(&path).or_cannot("read", &path)?).lines();
-    let mut count = 0;
-    for line in lines {
-        let line = line.or_cannot("read", &path)?;
+    let mut lines = BufReader::new(File::open(&path).or_cannot("read", &path)?);
+    let (mut line, mut count) = (String::new(), 0);
+    loop {
+        line.clear();
+        let read = (&mut lines)
+            .take(LINE_BYTES_MAX as u64 + 1)
+            .read_line(&mut line);
+        if read.or_cannot("read", &path)? == 0 {
+            break;
+        }
         count += 1;
-        let inserted = import.insert(&into, &line);
+        if line.len() > LINE_BYTES_MAX {
+            bail!(
+                "LC0893",
+                "{}:{count}: the line has more than {LINE_BYTES_MAX} bytes",
+                path.display()
+            );
+        }
+        let inserted = import.insert(&into, line.trim_end_matches(['\n', '\r']));
         let frame =
             inserted.map_err(|error| coded!("LC0894", "{}:{count}: {error}", path.display()))?;
         log.write_all(&frame.unwrap_or_default()).map_err(in_log)?;

@@ -75,13 +75,22 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
 pub(super) async fn each_line(
     client: &Client,
     path: &str,
-    mut take: impl FnMut(&str) -> Result<bool>,
+    take: impl FnMut(&str) -> Result<bool>,
 ) -> Result<()> {
-    let mut response = client.send(client.get(path)).await?;
+    let response = client.send(client.get(path)).await?;
     if !response.status().is_success() {
         let status = response.status();
         return Err(http::refusal(status, &http::body_text(response).await?));
     }
+    each_line_of(client, response, take).await
+}
+
+/// The same of an answer that has come.
+pub(super) async fn each_line_of(
+    client: &Client,
+    mut response: reqwest::Response,
+    mut take: impl FnMut(&str) -> Result<bool>,
+) -> Result<()> {
     let mut take = |line: &[u8]| match String::from_utf8_lossy(line).trim_end() {
         "" => Ok(true),
         line => take(line),

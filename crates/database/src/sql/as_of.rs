@@ -11,6 +11,7 @@ use lightcone_live::{BoundQuery, Windows};
 use lightcone_log::{LogError, LogFeed};
 use lightcone_snapshot::SnapshotStore;
 use lightcone_types::{AsOf, Timestamp};
+use tokio::sync::OwnedMutexGuard;
 
 use crate::catalog::CatalogView;
 use crate::environment::Alarm;
@@ -18,13 +19,29 @@ use crate::error::{ReadError, SqlError};
 use crate::evaluate::{Allowance, Finder, Source};
 use crate::frozen::FrozenTables;
 use crate::handle::DatabaseHandle;
-use crate::past::{Past, PastTurn};
+use crate::past::Past;
 use crate::shared::Shared;
 
 /// A state has at most this part of the memory that is free.
 const FREE_MEMORY_PART: u64 = 2;
 /// So long a state is kept for the next statement on it.
 const KEPT: Duration = Duration::from_secs(10);
+
+/// Whose turn it is. The state is kept for a while behind it.
+pub(super) struct PastTurn {
+    past: OwnedMutexGuard<Option<Past>>,
+    shared: Arc<Shared>,
+    /// One statement of each database waits for the server's turn, so that many of one do not hold up the others.
+    _own: OwnedMutexGuard<()>,
+}
+
+impl Drop for PastTurn {
+    fn drop(&mut self) {
+        if let Some(past) = self.past.as_mut() {
+            past._end = Some(forget_later(&self.shared));
+        }
+    }
+}
 
 /// Why it is not for this caller, or not of this query.
 pub(super) fn refused(what: &str) -> SqlError {
@@ -44,16 +61,21 @@ impl DatabaseHandle {
         // Goes with the client, who needs no rows then.
         let asked = Arc::new(());
         let (shared, is_asked) = (self.shared.clone(), Arc::downgrade(&asked));
-        let mut turn = shared.options.commons.past.clone().lock_owned().await;
+        let own = shared.past.clone().lock_owned().await;
+        let mut turn = PastTurn {
+            past: shared.options.commons.past.clone().lock_owned().await,
+            shared,
+            _own: own,
+        };
         let find = move || {
+            let PastTurn { past, shared, .. } = &mut turn;
             let is_it = |past: &Past| past.database == shared.number() && past.as_of == as_of;
-            if !turn.as_ref().is_some_and(is_it) {
+            if !past.as_ref().is_some_and(is_it) {
                 // Its memory is free before more is taken.
-                *turn = None;
-                *turn = Some(Past::build(&shared, as_of, &is_asked)?);
+                **past = None;
+                **past = Some(Past::build(shared, as_of, &is_asked)?);
             }
-            let past = turn.as_mut().expect("it is there, or was put there");
-            past._end = Some(forget_later(&shared));
+            let past = past.as_mut().expect("it is there, or was put there");
             let (plan, source) = past.find(compile)?;
             Ok((plan, source, turn))
         };
@@ -63,7 +85,7 @@ impl DatabaseHandle {
     }
 }
 
-/// Forgets the state after a while, unless a statement uses it then, or has put off its end.
+/// Forgets the state after a while, unless a statement has it then, whose turn puts off its end.
 fn forget_later(shared: &Shared) -> Alarm {
     let environment = shared.options.shared_environment();
     let slot = Arc::downgrade(&shared.options.commons.past);

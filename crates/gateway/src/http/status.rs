@@ -19,7 +19,12 @@ pub(super) async fn ping() -> Reply {
     Ok(reply::empty(StatusCode::OK))
 }
 
-pub(super) async fn health(State(state): State<Arc<Gateway>>) -> Reply {
+/// GET `/v1/health`: for all, but what is damaged is for who may read the metrics.
+pub(super) async fn health(
+    State(state): State<Arc<Gateway>>,
+    Extension(client): Extension<Client>,
+    headers: HeaderMap,
+) -> Reply {
     let mut health = json!({
         "nodes": [0],
         "package_name": "lightcone-server",
@@ -28,8 +33,10 @@ pub(super) async fn health(State(state): State<Arc<Gateway>>) -> Reply {
     });
     // Which ones, the server's log says.
     match state.node.scrub.damaged() {
-        0 => {}
-        damaged => health["damaged"] = json!(damaged),
+        damaged if damaged > 0 && may_read_metrics(&client, &headers, &state) => {
+            health["damaged"] = json!(damaged);
+        }
+        _ => {}
     }
     Ok(reply::json_value(&health))
 }
@@ -41,7 +48,7 @@ pub(super) async fn metrics(
     headers: HeaderMap,
     query: Query,
 ) -> Reply {
-    if !client.is_local && !presents_token(&headers, &state) {
+    if !may_read_metrics(&client, &headers, &state) {
         let text = "the metrics are for programs on the server's machine; to read them from elsewhere set metrics.listen, or \
                     metrics.token and send it as `Authorization: Bearer` [LC0133]";
         return Err(Failure::text(StatusCode::FORBIDDEN, text));
@@ -73,6 +80,10 @@ async fn all_metrics(state: &Arc<Gateway>) -> Reply {
     let node = state.node.clone();
     let read = move || metrics::render(&node, Detail::for_operators(&node.config));
     Ok(reply::text(state.scrapes.all(read).await?))
+}
+
+fn may_read_metrics(client: &Client, headers: &HeaderMap, state: &Gateway) -> bool {
+    client.is_local || presents_token(headers, state)
 }
 
 /// Is `metrics.token` presented? The time that this takes says nothing about the token, apart from its length.

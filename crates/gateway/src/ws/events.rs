@@ -105,7 +105,8 @@ struct Teller<'a> {
     out: Vec<u8>,
     signals: &'a Signals,
     is_closing: &'a AtomicBool,
-    /// A client that takes nothing for so long is given up.
+    /// A client that takes nothing for so long is given up. One that takes a byte now and then stays, until its memory is needed for
+    /// others, as one of the streams that a database may have.
     stall_timeout: Duration,
 }
 

@@ -3,7 +3,7 @@
 
 mod create;
 mod list;
-mod place;
+pub(super) mod place;
 mod prune;
 mod restore;
 mod verify;

@@ -213,7 +213,7 @@ impl Store {
         Ok(())
     }
 
-    /// All files below a directory of the place, in the order of their names.
+    /// All files in a directory of the place, in the order of their names.
     pub async fn list(&self, directory: &str) -> Result<Vec<Found>> {
         let shown = self.shown(directory);
         let mut found = match self {
@@ -228,6 +228,9 @@ impl Store {
                     .await
                     .map_err(refused("list", shown))?;
                 let named = objects.into_iter().filter_map(|object| {
+                    let below = object.location.prefix_match(&path)?.count();
+                    // The list has what is in directories below too.
+                    (below == 1).then_some(())?;
                     Some(Found {
                         name: object.location.filename()?.to_owned(),
                         bytes: object.size,
@@ -299,17 +302,22 @@ fn write_file(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
 }
 
 fn write_new(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let mut options = OpenOptions::new();
-    options.create_new(true).write(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(path)?;
+    let mut file = create_new(path)?;
     file.write_all(bytes)?;
     file.sync_all()
 }
 
-/// The directory, and those above it that are missing. The entry of each is durable in the one above it.
-fn create_directory(path: &Path) -> std::io::Result<()> {
+/// A new file, for its owner alone.
+pub fn create_new(path: &Path) -> std::io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.create_new(true).write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+/// The directory, and those above it that are missing, for their owner alone. The entry of each is durable in the one above it.
+pub fn create_directory(path: &Path) -> std::io::Result<()> {
     if path.as_os_str().is_empty() || path.is_dir() {
         return Ok(());
     }

@@ -6,13 +6,17 @@ use std::time::Duration;
 
 use clap::ArgGroup;
 use lightcone_backup::{
-    log_name, objects_of, pack_name, snapshot_name, History, Manifest, SnapshotEntry,
+    is_file_name, log_name, objects_of, pack_name, snapshot_name, History, Manifest, SnapshotEntry,
 };
 use lightcone_types::Timestamp;
 
 use super::place::{Found, PlaceOption, Store};
+use super::verify::NOT_WHOLE;
 use crate::error::Result;
 use crate::output::result;
+
+/// A backup that was made so much later than now shows that a clock is wrong, or that it is not of this place.
+const CLOCK_DIFFERENCE_MAX_US: i64 = 24 * 60 * 60 * 1_000_000;
 
 #[derive(Debug, clap::Args)]
 #[command(group(ArgGroup::new("kept").required(true).multiple(true)))]
@@ -77,9 +81,7 @@ struct Pruned {
 async fn prune(store: &Store, args: &Args, now_us: i64) -> Result<Pruned> {
     let mut needs = Needs::of(store);
     let manifests = all_manifests(store).await?;
-    if manifests.is_empty() {
-        bail!("LC0889", "there are no backups in {}", store.shown(""));
-    }
+    check(store, &manifests, now_us)?;
     let histories = History::all(&manifests);
     let mut files = all_files(store).await?;
     let count = needs.kept(&histories, &files, args, now_us).await?;
@@ -96,6 +98,13 @@ async fn prune(store: &Store, args: &Args, now_us: i64) -> Result<Pruned> {
     {
         let found = "it needs an older backup that would be removed";
         return Err(store.damaged(&broken.0.newest.name(), found));
+    }
+    if !is_whole(&kept[0]) {
+        return Err(store.damaged(&kept[0].newest.name(), NOT_WHOLE));
+    }
+    let there: HashSet<_> = files.iter().map(|file| file.name.as_str()).collect();
+    if let Some(missing) = used.iter().find(|name| !there.contains(name.as_str())) {
+        return Err(store.damaged(missing, "it is missing"));
     }
     if !args.dry_run {
         for step in steps(&changed, gone) {
@@ -125,6 +134,29 @@ async fn prune(store: &Store, args: &Args, now_us: i64) -> Result<Pruned> {
     })
 }
 
+/// They are backups of one database, made until now.
+fn check(store: &Store, manifests: &[Manifest], now_us: i64) -> Result<()> {
+    let Some(first) = manifests.first() else {
+        bail!("LC0889", "there are no backups in {}", store.shown(""));
+    };
+    for manifest in manifests {
+        if manifest.database != first.database {
+            bail!(
+                "LC0890",
+                "there are backups of the databases {} and {} in {}; every database needs a place of its own",
+                first.database,
+                manifest.database,
+                store.shown("")
+            );
+        }
+        if manifest.time > now_us.saturating_add(CLOCK_DIFFERENCE_MAX_US) {
+            let found = "it is of the future: see to the clocks, or remove it";
+            return Err(store.damaged(&manifest.name(), found));
+        }
+    }
+    Ok(())
+}
+
 /// All of them, or none: what a manifest needs that cannot be read is not known.
 async fn all_manifests(store: &Store) -> Result<Vec<Manifest>> {
     let (manifests, wrong) = store.manifests().await?;
@@ -134,13 +166,13 @@ async fn all_manifests(store: &Store) -> Result<Vec<Manifest>> {
     }
 }
 
-/// All files but the manifests.
+/// All files that backups have written but the manifests. Others may be in these directories, as `/var` is a place too.
 async fn all_files(store: &Store) -> Result<Vec<Found>> {
     let mut files = Vec::new();
     for directory in ["objects", "snapshots", "log", "manifests"] {
         files.extend(store.list(directory).await?);
     }
-    files.retain(|file| !file.name.ends_with(".json"));
+    files.retain(|file| is_file_name(&file.name) && !file.name.ends_with(".json"));
     Ok(files)
 }
 
@@ -150,14 +182,13 @@ fn is_whole(history: &History<'_>) -> bool {
 
 /// Of the manifests that are kept, those that go on from one that is not: with all that leads to their ends.
 fn made_whole(kept: &[History<'_>]) -> Vec<Manifest> {
-    let own = kept.iter().flat_map(|history| &history.newest.log);
-    let mut logs: HashSet<_> = own.map(|entry| (entry.from, entry.end)).collect();
-    let own = kept.iter().filter_map(|h| h.newest.snapshot.as_ref());
-    let mut snapshots: HashSet<_> = own.map(snapshot_name).collect();
+    let (mut logs, mut snapshots) = (HashSet::new(), HashSet::new());
     let mut changed = Vec::new();
     // Those behind the oldest one find in it what it gets.
     for history in kept.iter().rev() {
         let newest = history.newest;
+        logs.extend(newest.log.iter().map(|entry| (entry.from, entry.end)));
+        snapshots.extend(newest.snapshot.as_ref().map(snapshot_name));
         let Some(plan) = history.plan(newest.end.offset) else {
             continue;
         };
@@ -314,6 +345,7 @@ mod tests {
     use crate::commands::backup::place::BackupPlace;
 
     const BACKUPS: u64 = 8;
+    const FOREIGN: [&str; 3] = ["log/app.log", "objects/readme.part", "manifests/.part"];
 
     /// The first `number` backups have all before this.
     fn end(number: u64) -> Place {
@@ -388,8 +420,13 @@ mod tests {
             put.expect("written");
         }
         // An interrupted backup.
-        let put = store.put("objects/leftover.pack", vec![0; 7]).await;
+        let leftover = format!("objects/{}.pack", "5a".repeat(32));
+        let put = store.put(&leftover, vec![0; 7]).await;
         put.expect("written");
+        // And files of other programs.
+        for name in FOREIGN {
+            store.put(name, vec![0; 7]).await.expect("written");
+        }
         store
     }
 
@@ -460,6 +497,9 @@ mod tests {
             let expected: Vec<u64> = (oldest..=BACKUPS).rev().collect();
             assert_eq!(looked_at(&store).await, (expected, files), "{args:?}");
             assert_eq!(pruned.kept + pruned.backups, BACKUPS as usize);
+            for name in FOREIGN {
+                assert!(root.path().join(name).exists(), "{name}");
+            }
             assert!(pruned.young.is_empty());
         }
     }
@@ -519,5 +559,68 @@ mod tests {
             assert_eq!(all_files(&store).await.expect("a list"), before);
             store.put(&name, whole).await.expect("written");
         }
+    }
+
+    #[tokio::test]
+    async fn nothing_goes_while_what_stays_is_not_whole() {
+        let root = tempfile::tempdir().expect("a directory");
+        let store = backups(root.path()).await;
+        let manifests = all_manifests(&store).await.expect("manifests");
+        let newest = manifests.last().expect("a manifest");
+        // What stays needs a file that is not there.
+        for directory in ["objects", "log"] {
+            let needs = Needs::of(&store)
+                .of_all(&History::all(&manifests)[..1])
+                .await;
+            let needs = needs.expect("the snapshots are there");
+            let mut needs = needs.iter();
+            let name = needs.find(|name| name.starts_with(directory));
+            let name = name.expect("a file");
+            let whole = store.get_needed(name).await.expect("a file");
+            refuses(&store, std::slice::from_ref(name), "it is missing").await;
+            store.put(name, whole).await.expect("written");
+        }
+        // The newest one goes on from a backup that is not there.
+        let lost = Manifest {
+            time: newest.time + 1,
+            end: end(BACKUPS + 2),
+            snapshot: None,
+            log: Vec::new(),
+            ..newest.clone()
+        };
+        let future = Manifest {
+            time: newest.time + 2 * CLOCK_DIFFERENCE_MAX_US,
+            ..newest.clone()
+        };
+        let other = Manifest {
+            database: "11".repeat(32),
+            time: newest.time + 1,
+            ..newest.clone()
+        };
+        for (manifest, why) in [
+            (lost, NOT_WHOLE),
+            (future, "of the future"),
+            (other, "[LC0890]"),
+        ] {
+            let put = store.put(&manifest.name(), manifest.encode()).await;
+            put.expect("written");
+            refuses(&store, &[], why).await;
+            let removed = store.remove(&[manifest.name()]).await;
+            removed.expect("removed");
+        }
+        let pruned = prune(&store, &keep(Some(1), None, None), NOW_US).await;
+        assert_eq!(pruned.expect("pruned").kept, 1);
+    }
+
+    /// Without these files, nothing else goes.
+    async fn refuses(store: &Store, without: &[String], why: &str) {
+        store.remove(without).await.expect("removed");
+        let before = all_files(store).await.expect("a list");
+        let pruned = prune(store, &keep(Some(1), None, None), NOW_US).await;
+        let said = pruned.err().expect("it is refused").to_string();
+        assert!(said.contains(why), "{said}");
+        assert_eq!(all_files(store).await.expect("a list"), before);
+        let manifests = all_manifests(store).await.expect("manifests").len();
+        assert!(manifests >= BACKUPS as usize, "{manifests}");
     }
 }

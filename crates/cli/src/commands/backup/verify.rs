@@ -3,13 +3,16 @@
 use std::collections::{HashMap, HashSet};
 
 use lightcone_backup::{
-    log_name, objects_of, pack_name, snapshot_name, Decoder, History, Item, LogEntry, Manifest,
-    ObjectHash, Pack, SnapshotEntry,
+    is_file_name, log_name, objects_of, pack_name, snapshot_name, Decoder, History, Item, LogEntry,
+    Manifest, ObjectHash, Pack, SnapshotEntry,
 };
 
 use super::place::{PlaceOption, Store};
 use crate::error::{Error, Result};
 use crate::output::result;
+
+/// That a backup cannot be brought back.
+pub(super) const NOT_WHOLE: &str = "no snapshot and frames lead to its end: a manifest is missing";
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -155,8 +158,8 @@ impl Verifying<'_> {
         for history in History::all(manifests) {
             let newest = history.newest;
             if history.plan(newest.end.offset).is_none() {
-                let found = "no snapshot and frames lead to its end: a manifest is missing";
-                self.wrong.push(self.store.damaged(&newest.name(), found));
+                self.wrong
+                    .push(self.store.damaged(&newest.name(), NOT_WHOLE));
             }
         }
     }
@@ -165,7 +168,7 @@ impl Verifying<'_> {
         let (mut count, mut bytes) = (0, 0);
         for directory in ["objects", "snapshots", "log"] {
             for file in self.store.list(directory).await? {
-                if !self.used.contains(&file.name) {
+                if is_file_name(&file.name) && !self.used.contains(&file.name) {
                     count += 1;
                     bytes += file.bytes;
                 }

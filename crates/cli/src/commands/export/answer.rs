@@ -2,6 +2,8 @@
 
 use lightcone_types::json::{parse, product_type_from_node, product_type_to_json, write_string};
 
+/// A row. Longer ones are neither written nor read.
+pub(in crate::commands) const LINE_BYTES_MAX: usize = 1 << 30;
 /// Before the rows stands their type, in at most so many bytes.
 const HEAD_BYTES_MAX: usize = 16 << 20;
 /// Brackets around the rows, and around a column of a row.
@@ -54,6 +56,9 @@ impl Rows {
                     self.put(byte);
                 }
             }
+        }
+        if self.line.len() > LINE_BYTES_MAX {
+            return Err(format!("a row has more than {LINE_BYTES_MAX} bytes"));
         }
         match self.head.len() > HEAD_BYTES_MAX {
             true => Err("there are no rows in it".to_owned()),
