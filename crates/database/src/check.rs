@@ -71,7 +71,7 @@ impl DatabaseCheck {
         let stage = begin_snapshot(&mut snapshots)?;
         Ok(DatabaseCheck {
             options,
-            feed: running.and_then(|handle| handle.feed()),
+            feed: running.and_then(|handle| handle.shared.status.feed().cloned()),
             snapshots,
             newest,
             stage,
@@ -157,7 +157,7 @@ impl DatabaseCheck {
     fn log_failed(&mut self, from: LogOffset, error: LogError) {
         if self.log_reads < READS {
             self.stage = Stage::LogFrom(from);
-        } else if !error.is_passing() {
+        } else {
             self.log_error = Some(error);
         }
     }
@@ -169,7 +169,8 @@ impl DatabaseCheck {
     pub fn damage(self) -> Result<Option<Damage>, SnapshotError> {
         let is_current = self.snapshots.offsets()?.last().copied() == self.newest;
         let mut problems = self.snapshots.problems().iter();
-        if problems.any(|problem| problem.error.is_passing()) {
+        let log_is_unread = self.log_error.as_ref().is_some_and(LogError::is_passing);
+        if log_is_unread || problems.any(|problem| problem.error.is_passing()) {
             return Ok(None);
         }
         let damage = Damage {
@@ -181,16 +182,19 @@ impl DatabaseCheck {
 }
 
 impl DatabaseHandle {
-    /// Has a snapshot written now, because of damage to what the next start would read: what is in memory is good, and replaces it.
+    /// Has a snapshot written now, because of damage to what the next start would read: what is in memory is good, and replaces it. Not
+    /// where the last segment of the log is damaged: a start reads all of that in any case, and a repair, which cuts the log there, needs a
+    /// snapshot before it.
     pub fn mend(&self, damage: Damage) {
         let replaces = !damage.snapshots.is_empty();
         self.shared.snapshots.add_damaged(damage.snapshots);
+        let file = damage.log.as_ref().and_then(LogError::file);
+        let is_last = |feed: &LogFeed| file.is_some_and(|file| feed.is_last(file));
+        if self.shared.status.feed().is_some_and(is_last) {
+            return;
+        }
         // A writer that has stopped writes no more snapshots.
         let _ = self.shared.inbox.send(Input::WantSnapshot { replaces });
-    }
-
-    fn feed(&self) -> Option<LogFeed> {
-        self.shared.status.feed().cloned()
     }
 }
 
