@@ -13,7 +13,6 @@ use crate::handle::DatabaseHandle;
 use crate::history::Known;
 use crate::metrics::Retained;
 use crate::shared::Shared;
-use crate::snapshot::due_bytes;
 
 /// History goes when the disk has no room for the log of so many snapshots, and for the next one as a whole, as two in a row share no
 /// pack: it must not keep that from being written.
@@ -51,9 +50,8 @@ impl DatabaseHandle {
     }
 }
 
-/// Removes the snapshots that are not kept, now that there is one at `newest`, which was begun at `time` and has
-/// `page_bytes`. Returns from where on the log
-/// is kept; none: all of it.
+/// Removes the snapshots that are not kept, now that there is one at `newest`, which was begun at `time`. So much log makes the next one
+/// due, which has about so many bytes of pages. Returns from where on the log is kept; none: all of it.
 ///
 /// # Errors
 /// The disk.
@@ -62,11 +60,13 @@ pub(crate) fn prune(
     store: &SnapshotStore,
     newest: LogOffset,
     time: Timestamp,
-    page_bytes: u64,
+    (due_bytes, page_bytes): (u64, u64),
 ) -> Result<Option<LogOffset>, SnapshotError> {
     let (options, history) = (&shared.options, &shared.history);
     let kept = options.limits.snapshots_kept;
-    let log_from = match wish(shared, time, page_bytes) {
+    let log_bytes = due_bytes.saturating_mul(ROOM_SNAPSHOTS);
+    let room_bytes = log_bytes.saturating_add(page_bytes);
+    let log_from = match wish(shared, time, room_bytes) {
         None => store.prune(kept)?.log_needed_from,
         Some(wish) => match Found::read(shared, store)?.choose(kept, &wish) {
             // The log replaces the snapshots that are missing.
@@ -116,7 +116,7 @@ struct Wish {
 }
 
 /// None: nothing.
-fn wish(shared: &Shared, now: Timestamp, page_bytes: u64) -> Option<Wish> {
+fn wish(shared: &Shared, now: Timestamp, room_bytes: u64) -> Option<Wish> {
     let (options, limits) = (&shared.options, &shared.options.limits);
     let waits = limits.history_kept_until_backed_up;
     if !waits && limits.history_kept_for.is_zero() {
@@ -133,8 +133,6 @@ fn wish(shared: &Shared, now: Timestamp, page_bytes: u64) -> Option<Wish> {
     };
     let backed_up = || backed_up.filter(is_there).map(|place| place.offset);
     let kept_for_us = i64::try_from(limits.history_kept_for.as_micros()).unwrap_or(i64::MAX);
-    let log_bytes = due_bytes(limits, page_bytes).saturating_mul(ROOM_SNAPSHOTS);
-    let room_bytes = log_bytes.saturating_add(page_bytes);
     Some(Wish {
         since: (kept_for_us > 0).then(|| now.0.saturating_sub(kept_for_us)),
         log_from: match waits {

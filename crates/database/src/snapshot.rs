@@ -172,7 +172,8 @@ fn write_to(
     // What is damaged must not count as kept, and is needed no more.
     store.replaced(next_offset);
     store.rename_damaged()?;
-    let log_needed_from = retention::prune(shared, store, next_offset, begun, page_bytes)?;
+    let bytes = (due_bytes(&options.limits, page_bytes), page_bytes);
+    let log_needed_from = retention::prune(shared, store, next_offset, begun, bytes)?;
     Ok(Written::Whole { log_needed_from })
 }
 

@@ -113,6 +113,11 @@ impl LogCheck {
         Ok(Some(bytes))
     }
 
+    /// Of the next transaction that it reads, or could not read.
+    pub fn next_offset(&self) -> LogOffset {
+        self.reader.chain.next_offset
+    }
+
     fn frame(&mut self) -> Result<u64, LogError> {
         let is_last = self.behind.is_empty();
         if is_last && self.durable_end == Some(self.reader.position) {
