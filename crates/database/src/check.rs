@@ -23,6 +23,7 @@ pub struct DatabaseCheck {
     stage: Stage,
     log_reads: usize,
     log_error: Option<LogError>,
+    log_fails_behind: bool,
 }
 
 enum Stage {
@@ -41,6 +42,8 @@ pub struct Damage {
     pub snapshots: Vec<Problem>,
     /// Why the log cannot be read behind the newest one that can.
     pub log: Option<LogError>,
+    /// It is damaged behind that one, so that a newer one has what is damaged.
+    pub log_fails_behind: bool,
 }
 
 impl Damage {
@@ -71,12 +74,13 @@ impl DatabaseCheck {
         let stage = begin_snapshot(&mut snapshots)?;
         Ok(DatabaseCheck {
             options,
-            feed: running.and_then(|handle| handle.feed()),
+            feed: running.and_then(|handle| handle.shared.status.feed().cloned()),
             snapshots,
             newest,
             stage,
             log_reads: 0,
             log_error: None,
+            log_fails_behind: false,
         })
     }
 
@@ -121,7 +125,7 @@ impl DatabaseCheck {
                 self.log_reads += 1;
                 match self.begin_log(from) {
                     Ok(log) => self.stage = Stage::Log(from, Box::new(log)),
-                    Err(error) => self.log_failed(from, error),
+                    Err(error) => self.log_failed(from, error, false),
                 }
                 Ok(0)
             }
@@ -132,7 +136,8 @@ impl DatabaseCheck {
                 }
                 Ok(None) => Ok(0),
                 Err(error) => {
-                    self.log_failed(from, error);
+                    let is_behind = log.next_offset() >= from;
+                    self.log_failed(from, error, is_behind);
                     Ok(0)
                 }
             },
@@ -154,11 +159,11 @@ impl DatabaseCheck {
         )
     }
 
-    fn log_failed(&mut self, from: LogOffset, error: LogError) {
+    fn log_failed(&mut self, from: LogOffset, error: LogError, is_behind: bool) {
         if self.log_reads < READS {
             self.stage = Stage::LogFrom(from);
-        } else if !error.is_passing() {
-            self.log_error = Some(error);
+        } else {
+            (self.log_error, self.log_fails_behind) = (Some(error), is_behind);
         }
     }
 
@@ -169,28 +174,33 @@ impl DatabaseCheck {
     pub fn damage(self) -> Result<Option<Damage>, SnapshotError> {
         let is_current = self.snapshots.offsets()?.last().copied() == self.newest;
         let mut problems = self.snapshots.problems().iter();
-        if problems.any(|problem| problem.error.is_passing()) {
+        let log_is_unread = self.log_error.as_ref().is_some_and(LogError::is_passing);
+        if log_is_unread || problems.any(|problem| problem.error.is_passing()) {
             return Ok(None);
         }
         let damage = Damage {
             snapshots: self.snapshots.into_problems(),
             log: self.log_error,
+            log_fails_behind: self.log_fails_behind,
         };
         Ok((is_current || damage.is_empty()).then_some(damage))
     }
 }
 
 impl DatabaseHandle {
-    /// Has a snapshot written now, because of damage to what the next start would read: what is in memory is good, and replaces it.
+    /// Has a snapshot written now, because of damage to what the next start would read: what is in memory is good, and replaces it. Not
+    /// where the last segment of the log is damaged before the newest snapshot: a start reads all of that in any case, backups can be made, and
+    /// a repair, which cuts the log there, needs the snapshots before it.
     pub fn mend(&self, damage: Damage) {
         let replaces = !damage.snapshots.is_empty();
         self.shared.snapshots.add_damaged(damage.snapshots);
+        let file = damage.log.as_ref().and_then(LogError::file);
+        let is_last = |feed: &LogFeed| file.is_some_and(|file| feed.is_last(file));
+        if !damage.log_fails_behind && self.shared.status.feed().is_some_and(is_last) {
+            return;
+        }
         // A writer that has stopped writes no more snapshots.
         let _ = self.shared.inbox.send(Input::WantSnapshot { replaces });
-    }
-
-    fn feed(&self) -> Option<LogFeed> {
-        self.shared.status.feed().cloned()
     }
 }
 

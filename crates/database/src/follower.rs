@@ -62,6 +62,11 @@ impl Follower {
         if leader < self.epoch {
             return Err(self.fenced(leader));
         }
+        let epoch = frame.epoch;
+        if epoch > leader {
+            let reason = format!("it has epoch {epoch}, and its leader has {leader}");
+            return Err(LogError::BadFrame { reason }.into());
+        }
         let behind = self.place.behind(&frame);
         let behind = behind.map_err(|reason| LogError::BadFrame { reason })?;
         let only_rows = changes_only_rows(&frame)?;

@@ -89,14 +89,18 @@ impl Import {
     /// Puts a row into a table, in SATS-JSON. Gives a frame when there is enough for one.
     ///
     /// # Errors
-    /// It is no row of the table, or a unique key of it is there already.
+    /// It is no row of the table, a unique key of it is there already, or an auto-increment column of it has 0.
     pub fn insert(&mut self, table: &ImportedTable, row: &str) -> Result<Option<Vec<u8>>, Error> {
         let value = value_from_json(&Typespace::default(), &table.row, row);
         let value = value.map_err(|error| Error::Other(error.to_string()))?;
         self.row.clear();
         encode_value(&value, &mut self.row);
-        self.datastore
-            .insert(table.id, &self.row, &mut Vec::new())?;
+        let mut generated = Vec::new();
+        self.datastore.insert(table.id, &self.row, &mut generated)?;
+        if !generated.is_empty() {
+            let text = "a column that counts by itself has 0, in place of which a row that is put in gets the next number";
+            return Err(Error::Other(text.to_owned()));
+        }
         if !self.filled.contains(&table.name) {
             self.filled.insert(table.name.clone());
         }

@@ -14,7 +14,8 @@ use crate::history::Known;
 use crate::metrics::Retained;
 use crate::shared::Shared;
 
-/// History goes when the disk has no room for the log of so many snapshots: it must not keep the next one from being written.
+/// History goes when the disk has no room for the log of so many snapshots, and for the next one as a whole, as two in a row share no
+/// pack: it must not keep that from being written.
 const ROOM_SNAPSHOTS: u64 = 2;
 
 impl DatabaseHandle {
@@ -49,8 +50,8 @@ impl DatabaseHandle {
     }
 }
 
-/// Removes the snapshots that are not kept, now that there is one at `newest`, which was begun at `time`. Returns from where on the log
-/// is kept; none: all of it.
+/// Removes the snapshots that are not kept, now that there is one at `newest`, which was begun at `time`. So much log makes the next one
+/// due, which has about so many bytes of pages. Returns from where on the log is kept; none: all of it.
 ///
 /// # Errors
 /// The disk.
@@ -59,24 +60,31 @@ pub(crate) fn prune(
     store: &SnapshotStore,
     newest: LogOffset,
     time: Timestamp,
+    (due_bytes, page_bytes): (u64, u64),
 ) -> Result<Option<LogOffset>, SnapshotError> {
     let (options, history) = (&shared.options, &shared.history);
     let kept = options.limits.snapshots_kept;
-    let log_from = match wish(shared, time) {
+    let log_bytes = due_bytes.saturating_mul(ROOM_SNAPSHOTS);
+    let room_bytes = log_bytes.saturating_add(page_bytes);
+    let log_from = match wish(shared, time, room_bytes) {
         None => store.prune(kept)?.log_needed_from,
         Some(wish) => match Found::read(shared, store)?.choose(kept, &wish) {
             // The log replaces the snapshots that are missing.
             None => None,
             Some(choice) => {
-                store.prune_before(choice.snapshots_from, kept)?;
+                let pruned = store.prune_before(choice.snapshots_from, kept)?;
                 tell(shared, &choice);
-                Some(choice.log_from)
+                pruned
+                    .log_needed_from
+                    .map(|needed| needed.min(choice.log_from))
             }
         },
     };
     let offsets = store.offsets()?;
     let noted = history.change(options, |known| {
-        known.snapshots.insert(newest, Some(time.0));
+        // It may have been there.
+        let begun = known.snapshots.entry(newest).or_default();
+        begun.get_or_insert(time.0);
         known.keep(&offsets);
     });
     if let Err(error) = noted {
@@ -108,7 +116,7 @@ struct Wish {
 }
 
 /// None: nothing.
-fn wish(shared: &Shared, now: Timestamp) -> Option<Wish> {
+fn wish(shared: &Shared, now: Timestamp, room_bytes: u64) -> Option<Wish> {
     let (options, limits) = (&shared.options, &shared.options.limits);
     let waits = limits.history_kept_until_backed_up;
     if !waits && limits.history_kept_for.is_zero() {
@@ -125,7 +133,6 @@ fn wish(shared: &Shared, now: Timestamp) -> Option<Wish> {
     };
     let backed_up = || backed_up.filter(is_there).map(|place| place.offset);
     let kept_for_us = i64::try_from(limits.history_kept_for.as_micros()).unwrap_or(i64::MAX);
-    let room_bytes = limits.snapshot_log_bytes.saturating_mul(ROOM_SNAPSHOTS);
     Some(Wish {
         since: (kept_for_us > 0).then(|| now.0.saturating_sub(kept_for_us)),
         log_from: match waits {

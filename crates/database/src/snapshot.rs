@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use lightcone_engine::{Datastore, DatastoreSnapshot};
 use lightcone_log::{Log, LogOffset, LogWriter};
-use lightcone_snapshot::SnapshotError;
+use lightcone_snapshot::{SnapshotError, SnapshotStore};
 use tokio::sync::oneshot;
 
 use crate::courier::Ready;
@@ -114,7 +114,10 @@ impl SnapshotJob {
                 warn_no_room(&shared);
                 self.log_bytes = delayed(self.due_bytes, self.log_bytes);
             }
-            Err(error) => not_written(&shared, &error),
+            Err(error) => {
+                not_written(&shared, &error);
+                self.log_bytes = delayed(self.due_bytes, self.log_bytes);
+            }
         }
     }
 }
@@ -126,31 +129,51 @@ fn write(
     next_offset: LogOffset,
     may_go_on: impl Fn() -> bool,
 ) -> Result<Written, SnapshotError> {
+    let kept = shared.options.limits.snapshots_kept;
+    let store = shared.options.snapshots()?.keeping(kept);
+    let mut store = store.without(shared.snapshots.take_damaged());
+    let written = write_to(&mut store, shared, snapshot, next_offset, may_go_on);
+    if !matches!(written, Ok(Written::Whole { .. })) {
+        // The next one has to replace them.
+        shared.snapshots.add_damaged(store.into_problems());
+    }
+    written
+}
+
+fn write_to(
+    store: &mut SnapshotStore,
+    shared: &Shared,
+    snapshot: DatastoreSnapshot,
+    next_offset: LogOffset,
+    may_go_on: impl Fn() -> bool,
+) -> Result<Written, SnapshotError> {
     let (options, database) = (&shared.options, shared.options.identity);
-    let kept = options.limits.snapshots_kept;
     let (started, begun) = (shared.environment().instant(), shared.environment().now());
-    let damaged = shared.snapshots.take_damaged();
-    let mut store = options.snapshots()?.keeping(kept).without(damaged);
-    let mut found_room = true;
-    let written = snapshot.write_while(&store, next_offset, || {
-        found_room = options.disk.has_room_for(0);
-        found_room && may_go_on()
-    })?;
-    let Some(stats) = written else {
-        return Ok(match found_room {
-            true => Written::GivenUp,
-            false => Written::NoRoom,
-        });
-    };
-    let took = shared.environment().instant() - started;
-    shared.metrics.snapshots.note(took, stats.new_object_bytes);
-    if stats.mended_objects > 0 {
-        tracing::error!(%database, objects = stats.mended_objects, "what an older snapshot has on the disk is damaged; the new one has written it again. Check the disk [LC0527]");
+    let page_bytes = snapshot.page_bytes();
+    // One that was being written when this one was wanted may be the same.
+    if !store.has_intact(next_offset)? {
+        let mut found_room = true;
+        let written = snapshot.write_while(store, next_offset, || {
+            found_room = options.disk.has_room_for(0);
+            found_room && may_go_on()
+        })?;
+        let Some(stats) = written else {
+            return Ok(match found_room {
+                true => Written::GivenUp,
+                false => Written::NoRoom,
+            });
+        };
+        let took = shared.environment().instant() - started;
+        shared.metrics.snapshots.note(took, stats.new_object_bytes);
+        if stats.mended_objects > 0 {
+            tracing::error!(%database, objects = stats.mended_objects, "what an older snapshot has on the disk is damaged; the new one has written it again. Check the disk [LC0527]");
+        }
     }
     // What is damaged must not count as kept, and is needed no more.
     store.replaced(next_offset);
     store.rename_damaged()?;
-    let log_needed_from = retention::prune(shared, &store, next_offset, begun)?;
+    let bytes = (due_bytes(&options.limits, page_bytes), page_bytes);
+    let log_needed_from = retention::prune(shared, store, next_offset, begun, bytes)?;
     Ok(Written::Whole { log_needed_from })
 }
 

@@ -102,7 +102,12 @@ impl SnapshotGate {
 
     /// The next snapshot replaces these.
     pub fn add_damaged(&self, damaged: Vec<Problem>) {
-        *self.damaged.lock() = damaged;
+        let mut known = self.damaged.lock();
+        for problem in damaged {
+            if known.iter().all(|other| other.offset != problem.offset) {
+                known.push(problem);
+            }
+        }
     }
 
     pub fn take_damaged(&self) -> Vec<Problem> {

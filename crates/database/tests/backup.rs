@@ -639,8 +639,11 @@ async fn the_past_is_queried() {
             .expect(&why);
         let found = counted("t", oldest).await;
         let found_then = counted("t", &format!("'{time}'")).await;
+        // From when the snapshot was begun on, also before the next transaction.
+        let begun = database.retained().since.map(|since| since.to_rfc3339());
+        let found_begun = counted("t", &format!("'{}'", begun.unwrap_or_default())).await;
         // A snapshot that was being written may have taken the place of that one by now.
-        if let (Ok(found), Ok(found_then)) = (found, found_then) {
+        if let (Ok(found), Ok(found_then), Ok(_)) = (found, found_then, found_begun) {
             let rows = oldest.parse::<u64>().expect("a number") - rows_from;
             assert_eq!((found, found_then), (json!(rows), json!(rows + 1)));
             break;
@@ -781,6 +784,11 @@ async fn rows_are_imported() {
     for wrong in ["[1]", "{", "null", other.as_str()] {
         assert!(import.insert(&table, wrong).is_err(), "{wrong}");
     }
+    let others = Import::new(&def, bytes, HostKind::Wasm, Timestamp(1));
+    let zero = rows[0].to_string().replacen('1', "0", 1);
+    let drawn = others.expect("as before").0.insert(&table, &zero);
+    let why = drawn.expect_err("it would get a number").to_string();
+    assert!(why.contains("counts by itself"), "{why}");
     // So many that there are several frames.
     for id in 100..110 {
         let row = json!([id, "x".repeat(1 << 20), 0.0, rows[0][3], rows[0][4], ""]);

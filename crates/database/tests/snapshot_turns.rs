@@ -2,7 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
@@ -25,6 +25,7 @@ struct Packs {
     changed: Condvar,
     begun: AtomicUsize,
     write_ms: AtomicUsize,
+    fails: AtomicBool,
 }
 
 impl Packs {
@@ -55,6 +56,9 @@ impl Hooks for Packs {
     fn before_open(&self, path: &Path, mode: OpenMode) -> io::Result<()> {
         if is_pack(path) && matches!(mode, OpenMode::CreateNew) {
             self.begun.fetch_add(1, Ordering::SeqCst);
+            if self.fails.load(Ordering::SeqCst) {
+                return Err(io::Error::other("the disk fails"));
+            }
         }
         Ok(())
     }
@@ -241,20 +245,65 @@ async fn damage_is_named_and_mended() {
     let database = open(options()).await;
     assert!(damage_of(&options(), Some(&database)).is_empty());
     let written = || database.metrics().snapshots.times.count();
+    // All of the last segment is read whatever snapshots there are, and a repair needs those from before.
+    let segment = files(&path.join("log"), ".segment").pop();
+    let segment = segment.expect("there is one");
+    turn(&segment, 4_200);
+    let damage = damage_of(&options(), Some(&database));
+    assert!(damage.log.is_some() && damage.snapshots.is_empty());
+    database.mend(damage);
+    turn(&segment, 4_200);
+    let _released = Released(packs.clone());
     for snapshots in 1..=2 {
         let damaged = packs_of().pop().expect("there are some");
         turn(&damaged, 1_000);
         let damage = damage_of(&options(), Some(&database));
         assert_eq!(damage.snapshots.len(), 1, "{damage:?}");
+        let again = damage_of(&options(), Some(&database));
+        packs.hold(true);
+        let begun = packs.begun();
         database.mend(damage);
+        until(|| packs.begun() > begun).await;
+        // Wanted again while it is written: the next one would be the same.
+        if snapshots == 1 {
+            database.mend(again);
+        }
+        packs.hold(false);
         until(|| written() == snapshots).await;
         until(|| !packs_of().contains(&damaged)).await;
         assert!(damage_of(&options(), Some(&database)).is_empty());
     }
+    assert_eq!(database.metrics().snapshots.failed, 0);
     stop(database).await;
     let database = open(options()).await;
     assert_eq!(database.metrics().replayed.transactions, 0);
     assert_eq!(rows(&database).await, json!(22));
+    // Behind the newest snapshot it gets one, so that a backup can be made, and not one more each time.
+    let durable = database.stats().durable_offset;
+    insert_all(&database, 22..23, 1_000).await;
+    until(|| database.stats().durable_offset > durable).await;
+    let bytes = std::fs::read(&segment).expect("it is there");
+    let last = bytes.iter().rposition(|byte| *byte == b'x').expect("a row");
+    turn(&segment, last);
+    let damage = damage_of(&options(), Some(&database));
+    assert!(damage.log_fails_behind, "{damage:?}");
+    database.mend(damage);
+    until(|| database.metrics().snapshots.times.count() == 1).await;
+    let damage = damage_of(&options(), Some(&database));
+    assert!(
+        damage.log.is_some() && !damage.log_fails_behind,
+        "{damage:?}"
+    );
+    turn(&segment, last);
+    // What the disk refuses to replace, the next one replaces.
+    let damaged = packs_of().pop().expect("there are some");
+    turn(&damaged, 1_000);
+    packs.fails.store(true, Ordering::SeqCst);
+    database.mend(damage_of(&options(), Some(&database)));
+    until(|| database.metrics().snapshots.failed == 1).await;
+    packs.fails.store(false, Ordering::SeqCst);
+    insert_all(&database, 23..28, 30_000).await;
+    until(|| !packs_of().contains(&damaged)).await;
     stop(database).await;
 }
 

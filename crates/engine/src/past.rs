@@ -15,7 +15,8 @@ const MEASURED_BYTES: usize = 1 << 20;
 
 impl Datastore {
     /// The database as it was, and the offset behind its last transaction. `may_go_on` is asked all the time, with the memory in bytes
-    /// that the tables have or are about to have.
+    /// that the tables have or are about to have. `begun` tells when a snapshot was begun, if that is known, in microseconds since the Unix
+    /// epoch: all that is in it was committed by then.
     ///
     /// # Errors
     /// Snapshots and log do not lead there, or not yet; damage; or it was given up.
@@ -23,6 +24,7 @@ impl Datastore {
         snapshots: &mut SnapshotStore,
         feed: &LogFeed,
         as_of: AsOf,
+        begun: &dyn Fn(LogOffset) -> Option<i64>,
         may_go_on: &dyn Fn(u64) -> bool,
     ) -> Result<(Datastore, LogOffset), RecoveryError> {
         let not_kept = |oldest| Err(RecoveryError::NotKept { oldest });
@@ -31,7 +33,7 @@ impl Datastore {
             AsOf::Offset(end) => (LogOffset::new(end), LogOffset::new(end), i64::MAX),
             AsOf::Moment(moment) => {
                 let moment = moment.micros();
-                let newest = newest_by(snapshots, feed, moment)?;
+                let newest = newest_by(snapshots, feed, begun, moment)?;
                 (newest, LogOffset::MAX, moment)
             }
         };
@@ -101,14 +103,17 @@ impl Datastore {
     }
 }
 
-/// The newest snapshot behind which the log goes on with a transaction of that moment, or an earlier one; else the beginning.
+/// The newest snapshot that was begun by that moment, or behind which the log goes on with a transaction of it, or an earlier one; else the
+/// beginning.
 fn newest_by(
     snapshots: &SnapshotStore,
     feed: &LogFeed,
+    begun: &dyn Fn(LogOffset) -> Option<i64>,
     moment: i64,
 ) -> Result<LogOffset, RecoveryError> {
     for offset in snapshots.offsets()?.into_iter().rev() {
-        if Datastore::committed_at(feed, offset)?.is_some_and(|time| time <= moment) {
+        let is_by = |time: Option<i64>| time.is_some_and(|time| time <= moment);
+        if is_by(begun(offset)) || is_by(Datastore::committed_at(feed, offset)?) {
             return Ok(offset);
         }
     }

@@ -175,6 +175,12 @@ impl Datastore {
 }
 
 impl DatastoreSnapshot {
+    /// As [`Datastore::page_bytes`].
+    pub fn page_bytes(&self) -> u64 {
+        let tables = self.tables.iter();
+        tables.map(|table| table.rows.heap_bytes() as u64).sum()
+    }
+
     pub fn tables(&self) -> &[TableSnapshot] {
         &self.tables
     }

@@ -305,7 +305,8 @@ section! {
             /// Most bytes of both, beside what recovery needs.
             history_bytes_max: u64 = 8 << 30;
                 bounds "snapshots and log of a database that are kept for one of these two reasons alone; none may be where the disk has no \
-                    room for the log of two more snapshots (`ROOM_SNAPSHOTS`, `crates/database/src/retention.rs`)";
+                    room for the pages of the next snapshot and the log of two more (`ROOM_SNAPSHOTS`, \
+                    `crates/database/src/retention.rs`)";
                 reached "the oldest history goes, that which a backup has first: LC0560 in the server's log";
 
             /// Most bytes of one database's module logs; the oldest files go.

@@ -51,10 +51,14 @@ impl LogCheck {
         let (segments, end) = feed.segments();
         let directory = feed.directory().clone();
         // As they are on the disk; holding those of the feed would keep them from being trimmed.
-        let segments = segments.iter().map(|known| {
+        let known = segments.into_iter().map(|known| {
             let header = &known.header;
             let first_offset = header.start.next_offset;
-            read_header(&directory, &known.path, first_offset, &header.database)
+            (known.path.clone(), first_offset, header.database)
+        });
+        let known: Vec<_> = known.collect();
+        let segments = known.iter().map(|(path, first_offset, database)| {
+            read_header(&directory, path, *first_offset, database)
         });
         let segments = segments.collect::<Result<_, _>>()?;
         LogCheck::begin(directory, segments, from, Some(end.position))
@@ -107,6 +111,11 @@ impl LogCheck {
             bytes += self.frame()?;
         }
         Ok(Some(bytes))
+    }
+
+    /// Of the next transaction that it reads, or could not read.
+    pub fn next_offset(&self) -> LogOffset {
+        self.reader.chain.next_offset
     }
 
     fn frame(&mut self) -> Result<u64, LogError> {

@@ -1,7 +1,7 @@
 //! Errors of a log. Each text names the place and the next step, and has the code of its page under `docs/errors/`.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use lightcone_storage::{FilePosition, LogOffset, Refused};
@@ -104,6 +104,17 @@ impl LogError {
         match self {
             LogError::Poisoned { cause } => cause.root(),
             error => error,
+        }
+    }
+
+    /// The file that it is about, if it is about one.
+    pub fn file(&self) -> Option<&Path> {
+        match self.root() {
+            LogError::Io { path: file, .. }
+            | LogError::Damaged { file, .. }
+            | LogError::Gap { file, .. }
+            | LogError::Foreign { file, .. } => Some(file),
+            _ => None,
         }
     }
 

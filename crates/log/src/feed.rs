@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::io::ErrorKind;
 use std::mem;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
@@ -121,6 +122,12 @@ impl LogFeed {
             Ok((segment.header.start.next_offset, bytes))
         });
         sized.collect()
+    }
+
+    /// Whether this file is the last segment, all of which a recovery reads, whatever snapshots there are.
+    pub fn is_last(&self, path: &Path) -> bool {
+        let state = self.state();
+        state.segments.back().is_some_and(|last| last.path == path)
     }
 
     pub(crate) fn keep(&self, kept: Option<Vec<u8>>) {

@@ -56,45 +56,57 @@ pub(crate) fn load_manifest(
     Ok(manifest)
 }
 
+/// Those that a snapshot needs, in the order of its manifest.
+pub(crate) fn open_packs(
+    directory: &Directory,
+    manifest: &Manifest,
+) -> Result<Vec<NamedFile>, SnapshotError> {
+    let mut packs = Vec::with_capacity(manifest.packs.len());
+    for entry in &manifest.packs {
+        let path = directory.join(pack_name(entry.number));
+        let damaged = |at: FilePosition, found: String| SnapshotError::Damaged {
+            file: path.clone(),
+            byte_offset: at,
+            found,
+        };
+        let opened = directory.open(&path, OpenMode::Read);
+        let file = opened.map_err(|error| match error.source.kind() {
+            io::ErrorKind::NotFound => damaged(
+                FilePosition::START,
+                format!(
+                    "the file is missing; the snapshot at transaction {} needs it",
+                    manifest.offset
+                ),
+            ),
+            _ => error.into(),
+        })?;
+        let end = file.end()?;
+        if end < entry.end {
+            return Err(damaged(
+                end,
+                format!("the file ends here, but should have {} bytes", entry.end),
+            ));
+        }
+        let mut header = [0; PACK_HEADER_BYTES];
+        file.read_exact(&mut header, FilePosition::START)?;
+        if header != pack_header(entry.number) {
+            return Err(damaged(
+                FilePosition::START,
+                "this is not the header of a pack with this number".to_owned(),
+            ));
+        }
+        packs.push(file);
+    }
+    Ok(packs)
+}
+
 impl Snapshot {
     pub(crate) fn open(
         directory: &Directory,
         offset: LogOffset,
     ) -> Result<Snapshot, SnapshotError> {
         let manifest = load_manifest(directory, offset)?;
-        let mut packs = Vec::with_capacity(manifest.packs.len());
-        for entry in &manifest.packs {
-            let path = directory.join(pack_name(entry.number));
-            let damaged = |at: FilePosition, found: String| SnapshotError::Damaged {
-                file: path.clone(),
-                byte_offset: at,
-                found,
-            };
-            let opened = directory.open(&path, OpenMode::Read);
-            let file = opened.map_err(|error| match error.source.kind() {
-                io::ErrorKind::NotFound => damaged(
-                    FilePosition::START,
-                    format!("the file is missing; the snapshot at transaction {offset} needs it"),
-                ),
-                _ => error.into(),
-            })?;
-            let end = file.end()?;
-            if end < entry.end {
-                return Err(damaged(
-                    end,
-                    format!("the file ends here, but should have {} bytes", entry.end),
-                ));
-            }
-            let mut header = [0; PACK_HEADER_BYTES];
-            file.read_exact(&mut header, FilePosition::START)?;
-            if header != pack_header(entry.number) {
-                return Err(damaged(
-                    FilePosition::START,
-                    "this is not the header of a pack with this number".to_owned(),
-                ));
-            }
-            packs.push(file);
-        }
+        let packs = open_packs(directory, &manifest)?;
         let hashes = manifest.objects.iter().map(|object| object.hash);
         Ok(Snapshot {
             offset,

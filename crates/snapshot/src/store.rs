@@ -9,7 +9,7 @@ use lightcone_storage::{disk, number_in_name, Directory, File, LogOffset, OpenMo
 
 use crate::error::{Problem, SnapshotError};
 use crate::format::{manifest_name, pack_name, Manifest, ObjectHash, PackEntry};
-use crate::reader::{load_manifest, Snapshot};
+use crate::reader::{load_manifest, open_packs, Snapshot};
 use crate::shared::{Busy, Reusable, Shared, Stored};
 use crate::writer::SnapshotWriter;
 
@@ -115,16 +115,21 @@ impl SnapshotStore {
         Ok(numbers.into_iter().map(LogOffset::new).collect())
     }
 
+    /// Whether there is a snapshot at this offset that was not set aside.
+    pub fn has_intact(&self, offset: LogOffset) -> Result<bool, SnapshotError> {
+        Ok(self.offsets()?.contains(&offset) && !self.is_set_aside(offset))
+    }
+
     /// Begins the snapshot of all transactions before `offset`. One at a time.
     pub fn begin(&self, offset: LogOffset) -> Result<SnapshotWriter, SnapshotError> {
         let busy = Busy::take(&self.shared)?;
-        let mut offsets = self.offsets()?;
-        offsets.retain(|offset| !self.is_set_aside(*offset));
-        if offsets.contains(&offset) {
+        if self.has_intact(offset)? {
             return Err(SnapshotError::Misuse {
                 reason: format!("there is a snapshot at transaction {offset} already"),
             });
         }
+        let mut offsets = self.offsets()?;
+        offsets.retain(|offset| !self.is_set_aside(*offset));
         // An unreadable snapshot is no reason not to write a new one, but its needs are unknown.
         let load = |offset: &LogOffset| self.load(*offset).ok();
         let newest = offsets.last().and_then(load);
@@ -153,8 +158,9 @@ impl SnapshotStore {
 
     /// The same of a snapshot that has its packs.
     fn load_intact(&self, offset: LogOffset) -> Result<Manifest, SnapshotError> {
-        let opened = Snapshot::open(&self.shared.directory, offset);
-        opened.and_then(|_| self.load(offset))
+        let manifest = self.load(offset)?;
+        open_packs(&self.shared.directory, &manifest)?;
+        Ok(manifest)
     }
 
     /// All intact snapshots, oldest first.

@@ -101,6 +101,10 @@ fn forget_later(shared: &Shared) -> Alarm {
 
 impl Past {
     fn build(shared: &Shared, as_of: AsOf, is_asked: &Weak<()>) -> Result<Past, SqlError> {
+        // Its files may be gone.
+        if shared.status.is_stopping() {
+            return Err(SqlError::ModuleGone);
+        }
         let (options, environment) = (&shared.options, shared.environment());
         let feed = shared.status.feed().filter(|_| !options.in_memory);
         let feed = feed.ok_or_else(|| {
@@ -132,9 +136,13 @@ impl Past {
         };
         let snapshots =
             SnapshotStore::beside(options.storage.clone(), &options.snapshots_directory());
+        let times = shared.history.known().snapshots;
+        let begun = |offset| times.get(&offset).copied().flatten();
         let built = snapshots
             .map_err(RecoveryError::from)
-            .and_then(|mut snapshots| Datastore::past(&mut snapshots, feed, as_of, &may_go_on));
+            .and_then(|mut snapshots| {
+                Datastore::past(&mut snapshots, feed, as_of, &begun, &may_go_on)
+            });
         let (datastore, _) = built.map_err(|error| {
             let given_up = why.take();
             given_up.unwrap_or_else(|| failed(error, as_of, feed))

@@ -307,7 +307,7 @@ impl Writer {
             trace,
         };
         let rights = self.shared.rights_of(&caller.identity, caller.rights);
-        if self.has_no_lifecycle() && self.shared.status.read_only().is_none() {
+        if self.has_no_lifecycle() && !self.shared.status.is_read_only() {
             let is_procedure = find_reducer(&self.module, rights, &function).is_err()
                 && find_procedure(&self.module, rights, &function).is_some();
             if !is_procedure {

@@ -251,7 +251,7 @@ impl Writer {
         client: ClientId,
         jwt_payload: &str,
     ) -> Result<(), DatastoreError> {
-        if self.shared.status.read_only().is_some() {
+        if self.shared.status.is_read_only() {
             return Ok(());
         }
         let credentials = (client.connection_id, jwt_payload).to_vec();
@@ -285,7 +285,7 @@ impl Writer {
 
     /// Removes the client's rows, in the transaction of the disconnect reducer if that succeeds (05 §11).
     pub(crate) fn disconnect(&mut self, client: ClientId) {
-        if self.shared.status.read_only().is_some() {
+        if self.shared.status.is_read_only() {
             return;
         }
         if let Some(reducer) = self.module.def().on_disconnect {

@@ -27,7 +27,7 @@ impl Writer {
         if self.state.snapshot_running
             || self.state.stop.is_some()
             || self.shared.options.in_memory
-            || self.shared.status.read_only().is_some()
+            || self.shared.status.is_read_only()
         {
             return;
         }

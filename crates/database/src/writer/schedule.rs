@@ -245,7 +245,7 @@ impl Writer {
     /// Deletes the row in a transaction of its own. False if it is still there: it will not be called again before the
     /// database is opened anew.
     fn delete_schedule(&mut self, key: ScheduleKey) -> bool {
-        if self.shared.status.read_only().is_some() {
+        if self.shared.status.is_read_only() {
             return false;
         }
         match self.change(|datastore| datastore.delete_schedule_row(key)) {

@@ -271,11 +271,23 @@ async fn a_process_follows_another_one_over_a_socket() {
 
     // What does not follow is not taken, and nothing but frames changes anything.
     let place = follower.place();
-    let again = follower.take(link.leader, first.expect("a frame")).await;
-    assert!(
-        matches!(again, Err(Error::Log(LogError::BadFrame { .. }))),
-        "{again:?}"
-    );
+    let first = first.expect("a frame");
+    let (epoch, first_offset) = (Epoch::new(9), place.offset);
+    let payload: &[&[u8]] = &[&first.payload];
+    let hash = place.hash.after(epoch, first_offset, first.count, payload);
+    let newer = Frame {
+        first_offset,
+        epoch,
+        hash,
+        ..first.clone()
+    };
+    for wrong in [first, newer] {
+        let taken = follower.take(link.leader, wrong).await;
+        assert!(
+            matches!(taken, Err(Error::Log(LogError::BadFrame { .. }))),
+            "{taken:?}"
+        );
+    }
     let args = CallArgs::Json(json!([json!({}).to_string()]).to_string());
     let called = database(&follower)
         .call(caller(OWNER), "change", args)

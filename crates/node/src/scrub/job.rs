@@ -11,6 +11,9 @@ use crate::metrics::add;
 use crate::node::Node;
 use crate::scrub::found::Place;
 
+/// A scrub that is to be more frequent, or less, is as frequent as this.
+const EVERY_MIN: Duration = Duration::from_millis(10);
+const EVERY_MAX: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 /// The first scrub begins so long after the server, if they are not more frequent: a start has enough to read.
 const FIRST_AFTER_MAX: Duration = Duration::from_secs(600);
 /// What was damaged is looked at again so soon: it may have been mended.
@@ -24,6 +27,7 @@ pub async fn scrub(node: Arc<Node>, stopped: impl Future<Output = ()>) {
     if every.is_zero() || node.databases.are_in_memory() {
         return;
     }
+    let every = every.clamp(EVERY_MIN, EVERY_MAX);
     let work = async {
         sleep(every.min(FIRST_AFTER_MAX)).await;
         let mut reader = Reader::new(&node);
@@ -58,12 +62,10 @@ impl Reader<'_> {
     }
 
     async fn read_all(&mut self) {
-        let (control, scrub) = (&self.node.control, &self.node.scrub);
-        let databases = control.databases().into_iter();
+        let databases = self.node.control.databases().into_iter();
         let databases = databases.map(|record| Some(record.identity));
         self.read_places([None].into_iter().chain(databases)).await;
-        scrub.forget_all_but(|identity| control.database(identity).is_some());
-        add(&scrub.passes, 1);
+        add(&self.node.scrub.passes, 1);
     }
 
     async fn read_places(&mut self, places: impl IntoIterator<Item = Place>) {
@@ -76,27 +78,34 @@ impl Reader<'_> {
                 self.node.scrub.note(place, texts);
             }
         }
+        let control = &self.node.control;
+        let is_there = |identity: &Identity| control.database(identity).is_some();
+        self.node.scrub.forget_all_but(is_there);
     }
 
     /// None: it could not be told.
     async fn read_control(&mut self) -> Option<Vec<String>> {
         let mut texts = Vec::new();
+        let mut is_told = true;
         for _ in 0..2 {
             texts.clear();
+            is_told = true;
             let control = self.node.control.clone();
             for check in blocking(move || control.checks()).await? {
                 let read = match check {
                     Ok(check) => self.read(check, |check| check.step()).await?.map(drop),
                     Err(error) => Err(error),
                 };
-                let error = read.err().filter(|error| !error.is_passing());
-                texts.extend(error.map(|error| error.to_string()));
+                if let Err(error) = read {
+                    is_told &= !error.is_passing();
+                    texts.push(error.to_string());
+                }
             }
             if texts.is_empty() {
                 break;
             }
         }
-        Some(texts)
+        is_told.then_some(texts)
     }
 
     /// The same of a database; also if it is gone.
