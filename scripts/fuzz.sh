@@ -55,6 +55,8 @@ for option in level=4 inline-8bit-counters pc-table trace-compares; do
     flags+=" -Cllvm-args=-sanitizer-coverage-$option"
 done
 flags+=" --cfg fuzzing -Ccodegen-units=4"
+# What runs for seconds needs no code that took minutes to optimize.
+[ "$seconds" -ge 30 ] || export CARGO_PROFILE_RELEASE_OPT_LEVEL=1
 bins=()
 for target in $targets; do
     bins+=(--bin "$target")

@@ -10,14 +10,20 @@ export LIGHTCONE_MODULES_WASM_DIR=${LIGHTCONE_MODULES_WASM_DIR:-$cache/wasm}
 say() { printf '\n\033[1m== %s\033[0m (%d:%02d)\n' "$*" $((SECONDS / 60)) $((SECONDS % 60)) >&2; }
 die() { printf 'error: %s\n' "$*" >&2; exit 1; }
 
+# install_packages PACKAGE...: Debian's, where that is allowed (root), one command at a time. Else nothing happens.
+install_packages() {
+    [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1 || return 0
+    say "installing $*"
+    mkdir -p "$cache"
+    # shellcheck disable=SC2016
+    flock "$cache" sh -c 'apt-get update -qq &&
+        DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@"' sh "$@" >&2
+}
+
 # need COMMAND PACKAGE: makes sure that a command is there; where that is allowed (root, Debian), installs its package.
 need() {
     command -v "$1" >/dev/null 2>&1 && return 0
-    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
-        say "installing $2 (for $1)"
-        apt-get update -qq >&2
-        DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$2" >&2
-    fi
+    install_packages "$2"
     command -v "$1" >/dev/null 2>&1 || die "\`$1\` is missing. Install it first (Debian package: $2)."
 }
 

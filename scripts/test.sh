@@ -55,21 +55,28 @@ cargo test --workspace --no-run --quiet "${js_features[@]}"
 export LIGHTCONE_BIN=${LIGHTCONE_BIN:-$CARGO_TARGET_DIR/debug/spacetime}
 [ -x "$LIGHTCONE_BIN" ] || die "$LIGHTCONE_BIN is missing; LIGHTCONE_BIN names the \`spacetime\` to test."
 
-say "fuzz targets, ${FUZZ_SECONDS:-5} seconds each"
-FUZZ_SECONDS=${FUZZ_SECONDS:-5} scripts/fuzz.sh
-
-say "sdk-ts"
-scripts/sdk.sh
-
-say "site"
-scripts/site.sh "$cache/site"
-
-# Tests with the published clients: a directory each, with a script `run.sh` that starts what it needs.
-for run in tests/*/run.sh; do
-    [ -x "$run" ] || continue
-    say "$(dirname "$run")"
-    "$run"
-done
+# What follows waits more than it computes, so two lanes of it run side by side. What a command says is printed when it has ended.
+logs=$(mktemp -d)
+lane() {
+    local command log status
+    for command in "$@"; do
+        log=$logs/${command//[^a-z]/-} status=0
+        "$command" >"$log" 2>&1 || status=$?
+        say "$command"
+        cat "$log"
+        [ $status = 0 ] || return $status
+    done
+}
+fuzz() { FUZZ_SECONDS=${FUZZ_SECONDS:-5} scripts/fuzz.sh; }
+site() { scripts/site.sh "$cache/site"; }
+# Each directory of `tests` has tests with published clients, and a script that starts what they need.
+mapfile -t clients < <(printf '%s\n' tests/*/run.sh | grep -v -e bench -e templates)
+failed=0
+lane fuzz site tests/bench/run.sh tests/templates/run.sh &
+lane scripts/sdk.sh "${clients[@]}" || failed=1
+wait $! || failed=1
+rm -r "$logs"
+[ $failed = 0 ] || die "a test has failed; what it has said is above."
 
 say "provenance, and the licences of what has been installed"
 # By now cargo and pnpm have brought everything that is compared and looked at.

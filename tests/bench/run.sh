@@ -11,11 +11,7 @@ compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null || command -v postgre
 [ -x /usr/sbin/mariadbd ] || missing+=(mariadb-server-core)
 command -v my_print_defaults >/dev/null || missing+=(mariadb-client-core)
 command -v redis-server >/dev/null || missing+=(redis-server)
-if [ ${#missing[@]} -gt 0 ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
-    say "installing ${missing[*]} (for the tests of the benchmark suite)"
-    apt-get update -qq >&2
-    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >&2
-fi
+[ ${#missing[@]} = 0 ] || install_packages "${missing[@]}"
 
 pnpm=$("$root/bench/scripts/install.sh")
 cd "$root/bench"

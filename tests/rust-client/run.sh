@@ -7,13 +7,8 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 need_build_tools
 # The client's TLS is OpenSSL's.
 need pkg-config pkg-config
-if ! pkg-config --exists openssl; then
-    [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1 ||
-        die "the headers of OpenSSL are missing. Install them first (Debian package: libssl-dev)."
-    say "installing libssl-dev (for the published client)"
-    apt-get update -qq >&2
-    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends libssl-dev >&2
-fi
+pkg-config --exists openssl || install_packages libssl-dev
+pkg-config --exists openssl || die "the headers of OpenSSL are missing. Install them first (Debian package: libssl-dev)."
 if [ -z "${LIGHTCONE_BIN:-}" ]; then
     (cd "$root" && cargo build --release --package lightcone-cli)
     export LIGHTCONE_BIN=$CARGO_TARGET_DIR/release/spacetime
