@@ -625,7 +625,7 @@ section! {
 
             /// A connection from which nothing at all arrives for this long is ended.
             idle_timeout: Duration = Duration::from_secs(30);
-                bounds "silence of a client; a client that takes nothing for so long";
+                bounds "silence of a client; a client that takes nothing for so long; one that takes a little stays, until its memory is needed for others";
                 reached "cut";
 
             /// How long to wait for the client's answer to a Close.

@@ -61,7 +61,7 @@ fn creating_transaction(
     datastore.know_old_tables(&program.def);
     datastore.begin();
     let record = module_record(options, program);
-    create_catalog(&mut datastore, &program.def, &record, &say)?;
+    create_catalog(&mut datastore, &program.def, &record, say)?;
     datastore.set_environment(variables)?;
     if let Some(init) = program.def.init {
         say("Invoking `init` reducer");

@@ -1,4 +1,8 @@
 //! What is done to which byte of which file.
+#![allow(
+    clippy::single_range_in_vec_init,
+    reason = "lists of ranges, some of which have one"
+)]
 
 use std::fmt;
 use std::ops::Range;
