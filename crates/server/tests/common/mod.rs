@@ -15,8 +15,8 @@ use lightcone_server::{Server, ServerHandle, ServerOptions};
 use reqwest::{Method, RequestBuilder, Response};
 
 /// Others on the thread of a connection notice what takes longer than 5 ms. The tests run code that is not optimized, which takes about five
-/// times as long, and on virtual processors, whose stolen time counts as the thread's own: 82 ms were seen on a busy machine. What this is to find,
-/// work that grows with the square of an input or that belongs to other threads, takes seconds with the inputs of these tests.
+/// times as long, and on virtual processors, whose stolen time counts as the thread's own: 82 ms were seen on a busy machine. It is here for work that
+/// grows with the square of an input, or that belongs to other threads.
 pub const POLL_MAX: std::time::Duration = std::time::Duration::from_millis(250);
 
 pub struct TestServer {
