@@ -55,39 +55,57 @@ cargo test --workspace --no-run --quiet "${js_features[@]}"
 export LIGHTCONE_BIN=${LIGHTCONE_BIN:-$CARGO_TARGET_DIR/debug/spacetime}
 [ -x "$LIGHTCONE_BIN" ] || die "$LIGHTCONE_BIN is missing; LIGHTCONE_BIN names the \`spacetime\` to test."
 
-# What follows waits more than it computes, so two lanes of it run side by side. What a command says is printed when it has ended.
 logs=$(mktemp -d)
-lane() {
-    local command log status
-    for command in "$@"; do
-        log=$logs/${command//[^a-z]/-} status=0
-        "$command" >"$log" 2>&1 || status=$?
-        say "$command"
+trap 'rm -rf "$logs"' EXIT
+# run COMMAND...: prints what it says when it has ended. What fails is told once more at the end, and the rest runs all the same.
+run() {
+    local log=$logs/$BASHPID started=$SECONDS
+    if "$@" >"$log" 2>&1; then
+        say "$*: $((SECONDS - started)) s"
         cat "$log"
-        [ $status = 0 ] || return $status
-    done
+        return
+    fi
+    say "$*: FAILED"
+    cat "$log"
+    {
+        echo "== $*"
+        sed 's/\x1b\[[0-9;]*m//g' "$log" | grep -E "$failure_lines" | cut -c 1-180 | awk '!seen[$0]++' | head -n 8 || true
+        tail -n 2 "$log" | cut -c 1-180
+    } >>"$logs/failures"
+}
+# The lines by which vitest, node, cargo, the fuzzer and these scripts name what has failed.
+failure_lines='^ *(FAIL |✖ |error(\[|:)|[A-Za-z]*Error: |thread .* panicked at|test .* FAILED$)|FAILED$'
+
+# What follows waits more than it computes, so two lanes of it run side by side.
+lane() {
+    local command
+    for command in "$@"; do run "$command"; done
 }
 fuzz() { FUZZ_SECONDS=${FUZZ_SECONDS:-5} scripts/fuzz.sh; }
 site() { scripts/site.sh "$cache/site"; }
 # Each directory of `tests` has tests with published clients, and a script that starts what they need.
 mapfile -t clients < <(printf '%s\n' tests/*/run.sh | grep -v -e bench -e templates)
-failed=0
 lane fuzz site tests/bench/run.sh tests/templates/run.sh &
-lane scripts/sdk.sh "${clients[@]}" || failed=1
-wait $! || failed=1
-rm -r "$logs"
-[ $failed = 0 ] || die "a test has failed; what it has said is above."
+lane scripts/sdk.sh "${clients[@]}"
+wait $!
 
-say "provenance, and the licences of what has been installed"
+provenance() {
+    scripts/check-provenance.py --all && scripts/check-dependencies.py --installed
+}
 # By now cargo and pnpm have brought everything that is compared and looked at.
-scripts/check-provenance.py --all
-scripts/check-dependencies.py --installed
+run provenance
 
 if [ "$js_engine" = v8 ]; then
-    say "JavaScript modules on the other engine"
-    # The whole workspace, so that its dependencies are those of the other builds; only one package has a test of this name.
-    cargo test --workspace --test suite --quiet
+    # JavaScript modules on the other engine. The whole workspace, so that its dependencies are those of the other builds; only one
+    # package has a test of this name.
+    run cargo test --workspace --test suite --quiet
 fi
 
 say "tests of the workspace"
-exec cargo test --workspace --no-fail-fast "${js_features[@]}"
+status=0
+cargo test --workspace --no-fail-fast "${js_features[@]}" 2>&1 | tee "$logs/workspace" || status=$?
+[ $status = 0 ] || grep -aE '^test .* FAILED$' "$logs/workspace" >>"$logs/failures"
+[ -f "$logs/failures" ] || exit $status
+say "what has failed"
+cat "$logs/failures"
+exit 1
