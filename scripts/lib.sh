@@ -32,12 +32,12 @@ need_build_tools() {
     command -v cargo >/dev/null 2>&1 || die "Rust is missing. https://rustup.rs tells how to install it."
 }
 
-# Installs what the lock file of the current directory names, unless that is what is installed.
-npm_install() {
+# Installs what the lock file of the current directory names, unless that is what is installed. One at a time: others may need the same.
+npm_install() (
+    flock 9
     cmp -s package-lock.json node_modules/.installed-lock 2>/dev/null && return 0
-    npm ci --no-audit --no-fund
-    cp package-lock.json node_modules/.installed-lock
-}
+    npm ci --no-audit --no-fund && cp package-lock.json node_modules/.installed-lock
+) 9<.
 
 # cargo_build ARGUMENT...: `cargo build` with one line that says what has been built and how much is left. On a terminal the line is
 # written anew; elsewhere there is one every 20 seconds. Warnings and errors pass through.

@@ -76,18 +76,20 @@ run() {
 # The lines by which vitest, node, cargo, the fuzzer and these scripts name what has failed.
 failure_lines='^ *(FAIL |✖ |error(\[|:)|[A-Za-z]*Error: |thread .* panicked at|test .* FAILED$)|FAILED$'
 
-# What follows waits more than it computes, so two lanes of it run side by side.
-lane() {
-    local command
-    for command in "$@"; do run "$command"; done
-}
+# The package that most of what follows uses: nothing may build it anew meanwhile.
+scripts/sdk.sh build
+
+# What follows waits more than it computes, so two of them run at a time, the longest first.
 fuzz() { FUZZ_SECONDS=${FUZZ_SECONDS:-5} scripts/fuzz.sh; }
 site() { scripts/site.sh "$cache/site"; }
 # Each directory of `tests` has tests with published clients, and a script that starts what they need.
-mapfile -t clients < <(printf '%s\n' tests/*/run.sh | grep -v -e bench -e templates)
-lane fuzz site tests/bench/run.sh tests/templates/run.sh &
-lane scripts/sdk.sh "${clients[@]}"
-wait $!
+first=(fuzz tests/bench/run.sh tests/templates/run.sh scripts/sdk.sh)
+mapfile -t others < <(printf '%s\n' tests/*/run.sh | grep -v -e bench -e templates)
+for command in "${first[@]}" "${others[@]}" site; do
+    [ "$(jobs -rp | wc -l)" -lt 2 ] || wait -n
+    run "$command" &
+done
+wait
 
 provenance() {
     scripts/check-provenance.py --all && scripts/check-dependencies.py --installed

@@ -8,9 +8,9 @@ suite=$package/../tests/e2e
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-[ -d "$package/node_modules" ] || npm --prefix "$package" ci --no-audit --no-fund
-[ -d "$suite/node_modules" ] || npm --prefix "$suite" ci --no-audit --no-fund
-(cd "$package" && npm run --silent build)
+. "$package/../scripts/lib.sh"
+"$root/scripts/sdk.sh" build
+(cd "$suite" && npm_install)
 tarball=$(cd "$package" && npm pack --silent --pack-destination "$work")
 
 # The suite next to its packages, of which one is exchanged.

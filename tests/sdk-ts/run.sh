@@ -16,11 +16,10 @@ if [ -z "${LIGHTCONE_BIN:-}" ]; then
 fi
 [ -f "$LIGHTCONE_MODULES_WASM_DIR/coverage.wasm" ] && [ -f "$LIGHTCONE_MODULES_WASM_DIR/transfer.wasm" ] || "$root/scripts/modules.sh"
 
+"$root/scripts/sdk.sh" build
 cd "$root/sdk-ts"
-[ -d node_modules ] || npm ci --no-audit --no-fund
 # The package is tested as it is published, in Node, Bun, Deno and workerd. Exact versions and no lock file: it would have to list the
 # programs of every platform, and npm leaves out those it does not find.
 [ -d test/runtimes/node_modules ] || npm --prefix test/runtimes install --no-package-lock --no-audit --no-fund
-npm run --silent build
 npm run --silent test:server
 exec scripts/drop-in.sh "$@"
