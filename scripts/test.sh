@@ -59,14 +59,11 @@ logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT
 # run COMMAND...: prints what it says when it has ended. What fails is told once more at the end, and the rest runs all the same.
 run() {
-    local log=$logs/$BASHPID started=$SECONDS
-    if "$@" >"$log" 2>&1; then
-        say "$*: $((SECONDS - started)) s"
-        cat "$log"
-        return
-    fi
-    say "$*: FAILED"
+    local log=$logs/$BASHPID status=0 TIMEFORMAT='%R s, and %U s + %S s of processors'
+    { time "$@" >"$log" 2>&1; } 2>"$log.time" || status=$?
+    say "$*: $(tail -n 1 "$log.time")"
     cat "$log"
+    [ $status != 0 ] || return 0
     {
         echo "== $*"
         sed 's/\x1b\[[0-9;]*m//g' "$log" | grep -E "$failure_lines" | cut -c 1-180 | awk '!seen[$0]++' | head -n 8 || true
