@@ -39,22 +39,6 @@ scripts/check-machine.py
 say "format"
 scripts/fmt.sh --check
 
-say "lints"
-cargo clippy --workspace --all-targets --quiet "${js_features[@]}" -- -D warnings
-
-say "modules"
-scripts/modules.sh
-scripts/js-modules.sh
-# Tests find the modules there instead of building them again.
-export LIGHTCONE_MODULES_DIR=$LIGHTCONE_MODULES_WASM_DIR
-
-say "building the tests of the workspace"
-# With the two programs, which the tests of the command line need.
-cargo test --workspace --no-run --quiet "${js_features[@]}"
-# The clients below test the same build: one with overflow checks, and no second one of everything.
-export LIGHTCONE_BIN=${LIGHTCONE_BIN:-$CARGO_TARGET_DIR/debug/spacetime}
-[ -x "$LIGHTCONE_BIN" ] || die "$LIGHTCONE_BIN is missing; LIGHTCONE_BIN names the \`spacetime\` to test."
-
 logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT
 # run COMMAND...: prints what it says when it has ended. What fails is told once more at the end, and the rest runs all the same.
@@ -73,8 +57,29 @@ run() {
 # The lines by which vitest, node, cargo, the fuzzer and these scripts name what has failed.
 failure_lines='^ *(FAIL |✖ |error(\[|:)|[A-Za-z]*Error: |thread .* panicked at|test .* FAILED$)|FAILED$'
 
-# The package that most of what follows uses: nothing may build it anew meanwhile.
-scripts/sdk.sh build
+end_if_failed() {
+    [ -f "$logs/failures" ] || return 0
+    say "what has failed"
+    cat "$logs/failures"
+    exit 1
+}
+
+# What tests need is made while the sources are checked: modules, and the TypeScript package, which nothing may build anew while others
+# use it.
+needs() { scripts/modules.sh && scripts/js-modules.sh && scripts/sdk.sh build; }
+run needs &
+run cargo clippy --workspace --all-targets --quiet "${js_features[@]}" -- -D warnings
+wait
+end_if_failed
+# Tests find the modules there instead of building them again.
+export LIGHTCONE_MODULES_DIR=$LIGHTCONE_MODULES_WASM_DIR
+
+say "building the tests of the workspace"
+# With the two programs, which the tests of the command line need.
+cargo test --workspace --no-run --quiet "${js_features[@]}"
+# The clients below test the same build: one with overflow checks, and no second one of everything.
+export LIGHTCONE_BIN=${LIGHTCONE_BIN:-$CARGO_TARGET_DIR/debug/spacetime}
+[ -x "$LIGHTCONE_BIN" ] || die "$LIGHTCONE_BIN is missing; LIGHTCONE_BIN names the \`spacetime\` to test."
 
 # What follows waits more than it computes, so two of them run at a time, the longest first.
 fuzz() { FUZZ_SECONDS=${FUZZ_SECONDS:-5} scripts/fuzz.sh; }
@@ -104,7 +109,5 @@ say "tests of the workspace"
 status=0
 cargo test --workspace --no-fail-fast "${js_features[@]}" 2>&1 | tee "$logs/workspace" || status=$?
 [ $status = 0 ] || grep -aE '^test .* FAILED$' "$logs/workspace" >>"$logs/failures"
-[ -f "$logs/failures" ] || exit $status
-say "what has failed"
-cat "$logs/failures"
-exit 1
+end_if_failed
+exit $status
