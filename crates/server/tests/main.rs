@@ -8,7 +8,6 @@ mod backups;
 mod changes;
 mod collaborators;
 mod common;
-mod damage;
 mod databases;
 mod environment;
 mod failures;

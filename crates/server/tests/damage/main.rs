@@ -1,7 +1,10 @@
 //! Each file of a data directory is damaged, and a server is started on it: what it answers is right, or it says what is wrong.
 //!
-//! The table that it prints is in docs/simulation.md. `DAMAGE_TRIES` makes it longer, `DAMAGE_SEED` another one.
+//! The table that it prints is in docs/simulation.md. `DAMAGE_TRIES` makes it longer, `DAMAGE_SEED` another one. A process of its own,
+//! because it counts every panic in it.
 
+#[path = "../common/mod.rs"]
+mod common;
 mod directory;
 mod ways;
 
@@ -14,7 +17,7 @@ use std::time::Duration;
 use lightcone_server::{Server, ServerOptions};
 use tokio::task::JoinSet;
 
-use super::common::{answer, fake, json};
+use common::{answer, fake, json};
 use directory::{copy, Directory};
 use ways::{Damage, Random};
 
