@@ -230,6 +230,19 @@ mod tests {
         assert_eq!(lines("{}", 0), Ok((String::new(), None)));
     }
 
+    /// The bytes are zeros that no memory is needed for.
+    #[test]
+    fn rows_and_what_is_before_them_have_bounds() {
+        for (line, head) in [(LINE_BYTES_MAX + 1, 0), (0, HEAD_BYTES_MAX + 1)] {
+            let mut rows = Rows {
+                line: vec![0; line],
+                head: vec![0; head],
+                ..Rows::default()
+            };
+            assert!(rows.take(b" ").is_err(), "{line} {head}");
+        }
+    }
+
     proptest! {
         #[test]
         fn any_bytes_are_survived(part in prop::collection::vec(any::<u8>(), 0..60), rest in "[\\[\\]{},\": 1ab\\\\]{0,60}") {
