@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::common;
@@ -734,13 +734,22 @@ fn other_servers_are_exported_from() {
     };
     let column =
         |name: &str, ty: &str| format!(r#"{{"name":{{"some":"{name}"}},"algebraic_type":{ty}}}"#);
-    let is_busy = Arc::new(AtomicBool::new(false));
-    let busy = is_busy.clone();
+    let mode = Arc::new(Mutex::new(""));
+    let (mode_of, asked) = (mode.clone(), AtomicU64::new(0));
     let mock = common::Mock::start(move |request| {
         let text = String::from_utf8_lossy(&request.body).into_owned();
+        let mode = *mode_of.lock().expect("no panic");
         match request.path.rsplit_once('/').map_or("", |(_, last)| last) {
-            "changes?follow=false" if busy.load(Ordering::Relaxed) => {
-                common::text(503, "too many [LC0514]")
+            "changes?follow=false" if mode == "busy" => common::text(503, "too many [LC0514]"),
+            "schema?version=9" if mode == "updated" => {
+                let number = asked.fetch_add(1, Ordering::Relaxed) as usize;
+                common::json(format!("{DEFINITION}{}", " ".repeat(number)))
+            }
+            "schema?version=9" if mode == "twice" => {
+                let tables = DEFINITION.find(r#"{"name":"t""#).expect("a table");
+                let end = DEFINITION.find(r#"],"reducers""#).expect("its end");
+                let (before, table) = (&DEFINITION[..tables], &DEFINITION[tables..end]);
+                common::json(format!("{before}{table},{}", &DEFINITION[tables..]))
             }
             "schema?version=9" => common::json(DEFINITION),
             "sql" if text == "SELECT program_kind, program_bytes FROM \"st_module\"" => {
@@ -768,14 +777,18 @@ fn other_servers_are_exported_from() {
     assert_eq!(read("module.wasm"), b"\0asm");
     let described: Value = serde_json::from_slice(&read("schema.json")).expect("JSON");
     assert!(described["as_of"].is_null(), "{described}");
-    // One that knows them, and is busy, is not taken for one that does not.
-    is_busy.store(true, Ordering::Relaxed);
-    let export = ["export", common::DATABASE, "--out", "more", "-s", &mock.url];
-    let said = refused(home.run(&export));
-    assert!(
-        said.contains("[LC0514]") && said.contains("--table-by-table"),
-        "{said}"
-    );
+    // One that knows them, and is busy, is not taken for one that does not. Nor is what does not fit together an export.
+    for (how, code, text) in [
+        ("busy", "[LC0514]", "--table-by-table"),
+        ("updated", "[LC0892]", "was updated meanwhile"),
+        ("twice", "[LC0892]", "t.ndjson is there already"),
+    ] {
+        *mode.lock().expect("no panic") = how;
+        let export = ["export", common::DATABASE, "--out", how, "-s", &mock.url];
+        let said = refused(home.run(&export));
+        assert!(said.contains(code) && said.contains(text), "{said}");
+        assert!(!home.path(how).join("schema.json").exists(), "{how}");
+    }
 }
 
 #[test]
