@@ -847,7 +847,22 @@ fn storage_with_the_protocol_of_s3() {
     assert!(verified.contains("7 backups in"), "{verified}");
     let listed = on(&["list"]).ok().stdout;
     assert_eq!(listed.lines().count(), 9, "{listed}");
-    on(&["prune", "--keep-last", "2", "--files-older-than", "0s"]).ok();
+    let prune = ["prune", "--keep-last", "2", "--files-older-than", "0s"];
+    // As a command that was killed leaves it.
+    let lock = format!("{endpoint}/{bucket}/of/bank/lock");
+    let client = reqwest::Client::new();
+    let put = runtime.block_on(client.put(&lock).body("somebody").send());
+    assert!(put.expect("an answer").status().is_success());
+    let held = refused(on(&prune));
+    assert!(
+        held.contains("`somebody`") && held.contains("[LC0895]"),
+        "{held}"
+    );
+    let removed = runtime.block_on(client.delete(&lock).send());
+    assert!(removed.expect("an answer").status().is_success());
+    on(&prune).ok();
+    let gone = runtime.block_on(client.get(&lock).send());
+    assert_eq!(gone.expect("an answer").status(), 404);
     let verified = on(&["verify"]).ok().stdout;
     assert!(verified.contains("2 backups in"), "{verified}");
     assert!(!verified.contains("belong to no backup"), "{verified}");
