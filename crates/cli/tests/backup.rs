@@ -635,7 +635,7 @@ fn refused(outcome: Outcome) -> String {
 
 #[test]
 fn what_is_exported_is_imported() {
-    let world = World::start("");
+    let world = World::start("[limits]\nclient-bytes-max = 1048576\n");
     let out = world.home.path("out");
     let place = out.to_str().expect("UTF-8");
     let exported = world.on(&["export", "bank", "--out", place]).ok();
@@ -719,6 +719,24 @@ fn what_is_exported_is_imported() {
     let taken = refused(world.on(&["import", place, "copy"]));
     assert!(taken.contains("[LC0556]"), "{taken}");
     assert_eq!(world.replicas(), replicas);
+
+    // A table that is too much for one answer comes in pages, each row once.
+    world
+        .on(&["call", "bank", "seed", "60000", "123456789"])
+        .ok();
+    let large = world.home.path("large");
+    let place = large.to_str().expect("UTF-8");
+    let exported = world.on(&["export", "bank", "--out", place]).ok().stdout;
+    assert!(exported.contains("60000 rows of 1 tables"), "{exported}");
+    let rows = std::fs::read_to_string(large.join("accounts.ndjson")).expect("rows");
+    let rows = rows.lines().zip(0..);
+    for (line, id) in rows {
+        assert_eq!(line, format!("{{\"id\":{id},\"balance\":123456789}}"));
+    }
+    let place = world.home.path("torn").display().to_string();
+    let torn = ["export", "bank", "--table-by-table", "--out", &place];
+    let torn = refused(world.on(&torn));
+    assert!(torn.contains("[LC0706]"), "{torn}");
 }
 
 /// Other servers know no states of the past.

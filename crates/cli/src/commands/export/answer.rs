@@ -1,4 +1,4 @@
-//! The rows of an answer to SQL (06 §5.14), one at a time, however many there are.
+//! The rows of answers to SQL (06 §5.14), one at a time, however many there are.
 
 use lightcone_types::json::{parse, product_type_from_node, product_type_to_json, write_string};
 
@@ -10,7 +10,7 @@ const HEAD_BYTES_MAX: usize = 16 << 20;
 const ROWS_DEPTH: usize = 3;
 const COLUMN_DEPTH: usize = 4;
 
-/// Takes an answer in parts, and makes a line of each of its rows: an object with its columns by name.
+/// Takes an answer in parts, or several ones behind each other, and makes a line of each of its rows: an object with its columns by name.
 #[derive(Default)]
 pub(super) struct Rows {
     stage: Stage,
@@ -24,7 +24,15 @@ pub(super) struct Rows {
     depth: usize,
     is_in_string: bool,
     is_escaped: bool,
-    count: u64,
+    pub count: u64,
+    /// The column by which rows of several answers have an order.
+    key: Option<usize>,
+    key_name: String,
+    /// Of the last row that was whole, in JSON.
+    last_key: Vec<u8>,
+    /// Of this row.
+    next_key: Vec<u8>,
+    value_at: usize,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -38,6 +46,31 @@ enum Stage {
 type Done = Result<(), String>;
 
 impl Rows {
+    pub fn with_key(key: Option<usize>) -> Rows {
+        Rows {
+            key,
+            ..Rows::default()
+        }
+    }
+
+    /// What a query for so many rows more has behind its table. None: they have no order.
+    pub fn page(&self, rows_max: u64) -> Option<String> {
+        let mut clause = String::new();
+        if !self.last_key.is_empty() {
+            let key = std::str::from_utf8(&self.last_key).ok()?;
+            let text = parse(key).ok()?;
+            let text = text
+                .as_str()
+                .map(|text| format!("'{}'", text.replace('\'', "''")));
+            let (name, value) = (self.key_name.replace('"', "\"\""), text.as_deref());
+            clause = format!(" WHERE \"{name}\" > {}", value.unwrap_or(key));
+        }
+        Some(format!(
+            "{clause} ORDER BY {} LIMIT {rows_max}",
+            self.key? + 1
+        ))
+    }
+
     /// The lines of the rows that end in this part.
     ///
     /// # Errors
@@ -66,10 +99,22 @@ impl Rows {
         }
     }
 
-    /// The type of a row, and how many there were. None: it is not whole.
-    pub fn end(self) -> Option<(String, u64)> {
+    /// The end of an answer: the type of a row. None: it is not whole.
+    pub fn end(&mut self) -> Option<String> {
         let is_whole = self.stage == Stage::Tail && self.depth == 0;
-        is_whole.then_some((self.row_type, self.count))
+        self.stage = Stage::Head;
+        self.names.clear();
+        let row_type = std::mem::take(&mut self.row_type);
+        is_whole.then_some(row_type)
+    }
+
+    /// Behind the value of a column.
+    fn end_column(&mut self) {
+        if self.key == Some(self.column) {
+            self.next_key.clear();
+            let value = self.line.get(self.value_at..);
+            self.next_key.extend_from_slice(value.unwrap_or_default());
+        }
     }
 
     fn put(&mut self, byte: u8) {
@@ -114,6 +159,8 @@ impl Rows {
                 return Err("a row has fewer columns than its type".to_owned());
             }
             (Stage::Rows, COLUMN_DEPTH) => {
+                self.end_column();
+                std::mem::swap(&mut self.last_key, &mut self.next_key);
                 self.line.extend_from_slice(b"}\n");
                 lines.append(&mut self.line);
                 self.count += 1;
@@ -133,6 +180,7 @@ impl Rows {
                 return Err("a row has more columns than its type".to_owned());
             }
             COLUMN_DEPTH => {
+                self.end_column();
                 self.line.push(b',');
                 self.column += 1;
                 self.name_column();
@@ -145,6 +193,7 @@ impl Rows {
     fn name_column(&mut self) {
         if let Some(name) = self.names.get(self.column) {
             self.line.extend_from_slice(name.as_bytes());
+            self.value_at = self.line.len();
         }
     }
 
@@ -161,7 +210,12 @@ impl Rows {
         for (nth, column) in row_type.elements.iter().enumerate() {
             let mut name = String::new();
             match column.name() {
-                Some(text) => write_string(text, &mut name),
+                Some(text) => {
+                    write_string(text, &mut name);
+                    if self.key == Some(nth) {
+                        self.key_name = text.to_owned();
+                    }
+                }
                 None => write_string(&nth.to_string(), &mut name),
             }
             self.names.push(name + ":");
@@ -185,7 +239,7 @@ mod tests {
         let (first, rest) = answer.as_bytes().split_at(first);
         let lines = [rows.take(first)?, rows.take(rest)?].concat();
         let lines = String::from_utf8(lines).expect("text");
-        Ok((lines, rows.end().map(|(_, count)| count)))
+        Ok((lines, rows.end().map(|_| rows.count)))
     }
 
     #[test]
@@ -208,6 +262,31 @@ mod tests {
             lines(&format!("{HEAD}{TAIL}"), 0),
             Ok((String::new(), Some(0)))
         );
+    }
+
+    #[test]
+    fn pages_go_on_behind_the_last_key() {
+        let page = |key, rows: &str| {
+            let mut taken = Rows::with_key(key);
+            let first = taken.page(9);
+            let mut clauses = vec![first];
+            for part in [rows, ""] {
+                let answer = format!("{HEAD}{part}{TAIL}");
+                taken.take(answer.as_bytes()).expect("an answer");
+                assert_eq!(taken.end().map(|_| taken.count), Some(2));
+                clauses.push(taken.page(9));
+            }
+            clauses
+        };
+        let rows = r#"[1,"a"],[-2,"b,\"'"]"#;
+        let all = |clauses: [&str; 3]| clauses.map(|clause| Some(clause.to_owned())).to_vec();
+        let behind = " WHERE \"id\" > -2 ORDER BY 1 LIMIT 9";
+        let expected = all([" ORDER BY 1 LIMIT 9", behind, behind]);
+        assert_eq!(page(Some(0), rows), expected);
+        let behind = r#" WHERE "rows"":[" > 'b,"''' ORDER BY 2 LIMIT 9"#;
+        let expected = all([" ORDER BY 2 LIMIT 9", behind, behind]);
+        assert_eq!(page(Some(1), rows), expected);
+        assert_eq!(page(None, rows), [None, None, None]);
     }
 
     #[test]
@@ -248,9 +327,10 @@ mod tests {
         fn any_bytes_are_survived(part in prop::collection::vec(any::<u8>(), 0..60), rest in "[\\[\\]{},\": 1ab\\\\]{0,60}") {
             let mut rows = Rows::default();
             let _ = rows.take(&part).and_then(|_| rows.take(rest.as_bytes()));
-            let mut rows = Rows::default();
+            let mut rows = Rows::with_key(Some(1));
             rows.take(HEAD.as_bytes()).expect("a head");
             let _ = rows.take(rest.as_bytes()).and_then(|_| rows.take(&part));
+            let _ = rows.page(1);
         }
     }
 }
