@@ -869,11 +869,11 @@ fn storage_with_the_protocol_of_s3() {
     // As a command that was killed leaves it.
     let lock = format!("{endpoint}/{bucket}/of/bank/lock");
     let client = reqwest::Client::new();
-    let put = runtime.block_on(client.put(&lock).body("somebody").send());
+    let put = runtime.block_on(client.put(&lock).body("a killed command").send());
     assert!(put.expect("an answer").status().is_success());
     let held = refused(on(&prune));
     assert!(
-        held.contains("`somebody`") && held.contains("[LC0895]"),
+        held.contains("`a killed command`") && held.contains("[LC0895]"),
         "{held}"
     );
     let removed = runtime.block_on(client.delete(&lock).send());
