@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::time::Duration;
 
 use lightcone_types::Timestamp;
-use object_store::{Error as S3Error, ObjectStoreExt as _, PutMode};
+use object_store::{Error as S3Error, ObjectStore as _, PutMode};
 use tokio::time::{sleep, Instant};
 
 use super::place::{cannot, lock_file, object_path, refused, Store};
