@@ -78,9 +78,10 @@ impl Store {
                     Err(TryLockError::WouldBlock) => return Ok(None),
                     Err(TryLockError::Error(error)) => return Ok(Some(unguarded(&shown, &error))),
                 }
-                let written = file.set_len(0);
-                let written = written.and_then(|()| file.write_all(owner.as_bytes()));
-                written.map_err(cannot("write", shown))?;
+                // It is for others to read; who removes backups may do so as the disk is full.
+                let _ = file
+                    .set_len(0)
+                    .and_then(|()| file.write_all(owner.as_bytes()));
                 Ok(Some(Held::File(file)))
             }
             Store::S3 { .. } if change == Change::Complete => {
