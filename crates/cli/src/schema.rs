@@ -39,8 +39,8 @@ pub struct Rows {
     pub typespace: Arc<Typespace>,
     /// Rows stay in it: it is no view, and no event table.
     pub is_stored: bool,
-    /// The column that is the primary key, if SQL has literals of its type that are as in JSON, or nearly.
-    pub key: Option<usize>,
+    /// Number and name of the column that is the primary key, if SQL has literals of its type that are as in JSON, or nearly.
+    pub key: Option<(usize, String)>,
 }
 
 impl Schema {
@@ -166,7 +166,7 @@ impl Schema {
         row: TypeRef,
         typespace: &Arc<Typespace>,
         is_stored: bool,
-        key: Option<usize>,
+        key: Option<(usize, String)>,
     ) {
         self.tables.push(Rows {
             name,
@@ -188,17 +188,20 @@ impl Schema {
     }
 }
 
-fn key_of(primary_key: &[ColId], row: TypeRef, typespace: &Typespace) -> Option<usize> {
+fn key_of(primary_key: &[ColId], row: TypeRef, typespace: &Typespace) -> Option<(usize, String)> {
     let [ColId(column)] = primary_key else {
         return None;
     };
     let AlgebraicType::Product(row) = typespace.get(row)? else {
         return None;
     };
-    let column = usize::from(*column);
-    match row.elements.get(column)?.algebraic_type {
+    let number = usize::from(*column);
+    let column = row.elements.get(number)?;
+    match column.algebraic_type {
         AlgebraicType::U256 | AlgebraicType::I256 => None,
-        AlgebraicType::String | AlgebraicType::Integer(_) => Some(column),
+        AlgebraicType::String | AlgebraicType::Integer(_) => {
+            Some((number, column.name()?.to_owned()))
+        }
         _ => None,
     }
 }

@@ -221,7 +221,7 @@ impl Exporting<'_> {
         let path = self.directory.join(&file);
         let mut out = BufWriter::new(create(&path)?);
         // In pages only of one state.
-        let mut rows = Rows::with_key(table.key.filter(|_| self.as_of.is_some()));
+        let mut rows = Rows::with_key(table.key.clone().filter(|_| self.as_of.is_some()));
         let (mut page, mut clause) = (u64::MAX, String::new());
         let row_type = loop {
             let (before, answer) = (rows.count, self.ask("*", name, &clause).await?);

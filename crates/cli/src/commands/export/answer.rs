@@ -25,9 +25,8 @@ pub(super) struct Rows {
     is_in_string: bool,
     is_escaped: bool,
     pub count: u64,
-    /// The column by which rows of several answers have an order.
-    key: Option<usize>,
-    key_name: String,
+    /// Number and name of the column by which rows of several answers have an order.
+    key: Option<(usize, String)>,
     /// Of the last row that was whole, in JSON.
     last_key: Vec<u8>,
     /// Of this row.
@@ -46,7 +45,7 @@ enum Stage {
 type Done = Result<(), String>;
 
 impl Rows {
-    pub fn with_key(key: Option<usize>) -> Rows {
+    pub fn with_key(key: Option<(usize, String)>) -> Rows {
         Rows {
             key,
             ..Rows::default()
@@ -55,6 +54,7 @@ impl Rows {
 
     /// What a query for so many rows more has behind its table. None: they have no order.
     pub fn page(&self, rows_max: u64) -> Option<String> {
+        let name = self.key.as_ref()?.1.replace('"', "\"\"");
         let mut clause = String::new();
         if !self.last_key.is_empty() {
             let key = std::str::from_utf8(&self.last_key).ok()?;
@@ -62,13 +62,9 @@ impl Rows {
             let text = text
                 .as_str()
                 .map(|text| format!("'{}'", text.replace('\'', "''")));
-            let (name, value) = (self.key_name.replace('"', "\"\""), text.as_deref());
-            clause = format!(" WHERE \"{name}\" > {}", value.unwrap_or(key));
+            clause = format!(" WHERE \"{name}\" > {}", text.as_deref().unwrap_or(key));
         }
-        Some(format!(
-            "{clause} ORDER BY {} LIMIT {rows_max}",
-            self.key? + 1
-        ))
+        Some(format!("{clause} ORDER BY \"{name}\" LIMIT {rows_max}"))
     }
 
     /// The lines of the rows that end in this part.
@@ -110,7 +106,7 @@ impl Rows {
 
     /// Behind the value of a column.
     fn end_column(&mut self) {
-        if self.key == Some(self.column) {
+        if self.key.as_ref().is_some_and(|key| key.0 == self.column) {
             self.next_key.clear();
             let value = self.line.get(self.value_at..);
             self.next_key.extend_from_slice(value.unwrap_or_default());
@@ -210,12 +206,7 @@ impl Rows {
         for (nth, column) in row_type.elements.iter().enumerate() {
             let mut name = String::new();
             match column.name() {
-                Some(text) => {
-                    write_string(text, &mut name);
-                    if self.key == Some(nth) {
-                        self.key_name = text.to_owned();
-                    }
-                }
+                Some(text) => write_string(text, &mut name),
                 None => write_string(&nth.to_string(), &mut name),
             }
             self.names.push(name + ":");
@@ -266,27 +257,28 @@ mod tests {
 
     #[test]
     fn pages_go_on_behind_the_last_key() {
-        let page = |key, rows: &str| {
+        let pages = |key: Option<(usize, String)>| {
             let mut taken = Rows::with_key(key);
-            let first = taken.page(9);
-            let mut clauses = vec![first];
-            for part in [rows, ""] {
-                let answer = format!("{HEAD}{part}{TAIL}");
+            let mut clauses = vec![taken.page(9)];
+            for rows in [r#"[1,"a"],[-2,"b,\"'"]"#, ""] {
+                let answer = format!("{HEAD}{rows}{TAIL}");
                 taken.take(answer.as_bytes()).expect("an answer");
                 assert_eq!(taken.end().map(|_| taken.count), Some(2));
                 clauses.push(taken.page(9));
             }
             clauses
         };
-        let rows = r#"[1,"a"],[-2,"b,\"'"]"#;
-        let all = |clauses: [&str; 3]| clauses.map(|clause| Some(clause.to_owned())).to_vec();
-        let behind = " WHERE \"id\" > -2 ORDER BY 1 LIMIT 9";
-        let expected = all([" ORDER BY 1 LIMIT 9", behind, behind]);
-        assert_eq!(page(Some(0), rows), expected);
-        let behind = r#" WHERE "rows"":[" > 'b,"''' ORDER BY 2 LIMIT 9"#;
-        let expected = all([" ORDER BY 2 LIMIT 9", behind, behind]);
-        assert_eq!(page(Some(1), rows), expected);
-        assert_eq!(page(None, rows), [None, None, None]);
+        let all = |first: &str, behind: &str| {
+            let clauses = [first, behind, behind];
+            clauses.map(|clause| Some(clause.to_owned())).to_vec()
+        };
+        let order = r#" ORDER BY "id" LIMIT 9"#;
+        let behind = format!(r#" WHERE "id" > -2{order}"#);
+        assert_eq!(pages(Some((0, "id".to_owned()))), all(order, &behind));
+        let order = r#" ORDER BY """s" LIMIT 9"#;
+        let behind = format!(r#" WHERE """s" > 'b,"'''{order}"#);
+        assert_eq!(pages(Some((1, "\"s".to_owned()))), all(order, &behind));
+        assert_eq!(pages(None), [None, None, None]);
     }
 
     #[test]
@@ -327,7 +319,7 @@ mod tests {
         fn any_bytes_are_survived(part in prop::collection::vec(any::<u8>(), 0..60), rest in "[\\[\\]{},\": 1ab\\\\]{0,60}") {
             let mut rows = Rows::default();
             let _ = rows.take(&part).and_then(|_| rows.take(rest.as_bytes()));
-            let mut rows = Rows::with_key(Some(1));
+            let mut rows = Rows::with_key(Some((1, "b".to_owned())));
             rows.take(HEAD.as_bytes()).expect("a head");
             let _ = rows.take(rest.as_bytes()).and_then(|_| rows.take(&part));
             let _ = rows.page(1);
