@@ -36,9 +36,9 @@ if [ "${1:-}" = --reproduce ]; then
     set -- "$2"
 fi
 targets=${*:-$all}
-# These need the gateway's dependencies, which take minutes to build with instrumentation. A run of seconds leaves them out: the
-# property tests in crates/gateway/src/fuzzing.rs call the same functions.
-gateway_targets="frames text mcp"
+# These need the dependencies of the gateway or of databases, which take minutes to build with instrumentation. A run of seconds leaves them out: the
+# property tests in fuzzing.rs of both crates call the same functions.
+gateway_targets="frames text mcp history"
 if [ $# = 0 ] && [ "$seconds" -lt 30 ]; then
     targets=$(grep -vxE "${gateway_targets// /|}" <<<"$all")
     echo "not in runs of less than 30 seconds: $gateway_targets"

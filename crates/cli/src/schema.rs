@@ -6,7 +6,7 @@ use lightcone_schema::raw::{
     ExplicitNameEntry, ExplicitNames, NameMapping, RawMiscModuleExportV9, RawModuleDef,
     RawModuleDefV10, RawModuleDefV10Section, RawModuleDefV9, RawVersion,
 };
-use lightcone_types::{AlgebraicType, Identity, ProductType, TypeRef, Typespace};
+use lightcone_types::{AlgebraicType, ColId, Identity, ProductType, TypeRef, Typespace};
 use strsim::levenshtein;
 
 use crate::error::Result;
@@ -39,6 +39,8 @@ pub struct Rows {
     pub typespace: Arc<Typespace>,
     /// Rows stay in it: it is no view, and no event table.
     pub is_stored: bool,
+    /// Number and name of the column that is the primary key, if SQL has literals of its type that are as in JSON, or nearly.
+    pub key: Option<(usize, String)>,
 }
 
 impl Schema {
@@ -71,7 +73,8 @@ impl Schema {
         let typespace = Arc::new(raw.typespace);
         let function = |name, params| Function::new(name, params, &typespace);
         for table in raw.tables {
-            self.add_rows(table.name, table.product_type_ref, &typespace, true);
+            let key = key_of(&table.primary_key, table.product_type_ref, &typespace);
+            self.add_rows(table.name, table.product_type_ref, &typespace, true, key);
         }
         let reducers = raw.reducers.into_iter();
         self.reducers
@@ -128,7 +131,9 @@ impl Schema {
                 Section::Tables(tables) => tables.into_iter().for_each(|table| {
                     let name = name_of(table.source_name, table_names);
                     let is_stored = !table.is_event;
-                    self.add_rows(name, table.product_type_ref, &typespace, is_stored);
+                    let row = table.product_type_ref;
+                    let key = key_of(&table.primary_key, row, &typespace);
+                    self.add_rows(name, row, &typespace, is_stored, key);
                 }),
                 Section::Views(views) => views.into_iter().for_each(|view| {
                     let name = name_of(view.source_name, called);
@@ -161,23 +166,43 @@ impl Schema {
         row: TypeRef,
         typespace: &Arc<Typespace>,
         is_stored: bool,
+        key: Option<(usize, String)>,
     ) {
         self.tables.push(Rows {
             name,
             row: AlgebraicType::Ref(row),
             typespace: typespace.clone(),
             is_stored,
+            key,
         });
     }
 
     fn add_view(&mut self, name: String, return_type: &AlgebraicType, typespace: &Arc<Typespace>) {
         if let Some(row) = view_row(return_type) {
-            self.add_rows(name, row, typespace, false);
+            self.add_rows(name, row, typespace, false, None);
         }
     }
 
     pub fn rows(&self, table: &str) -> Option<&Rows> {
         self.tables.iter().find(|t| t.name == table)
+    }
+}
+
+fn key_of(primary_key: &[ColId], row: TypeRef, typespace: &Typespace) -> Option<(usize, String)> {
+    let [ColId(column)] = primary_key else {
+        return None;
+    };
+    let AlgebraicType::Product(row) = typespace.get(row)? else {
+        return None;
+    };
+    let number = usize::from(*column);
+    let column = row.elements.get(number)?;
+    match column.algebraic_type {
+        AlgebraicType::U256 | AlgebraicType::I256 => None,
+        AlgebraicType::String | AlgebraicType::Integer(_) => {
+            Some((number, column.name()?.to_owned()))
+        }
+        _ => None,
     }
 }
 

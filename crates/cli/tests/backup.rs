@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::common;
@@ -635,7 +635,7 @@ fn refused(outcome: Outcome) -> String {
 
 #[test]
 fn what_is_exported_is_imported() {
-    let world = World::start("");
+    let world = World::start("[limits]\nclient-bytes-max = 1048576\n");
     let out = world.home.path("out");
     let place = out.to_str().expect("UTF-8");
     let exported = world.on(&["export", "bank", "--out", place]).ok();
@@ -719,6 +719,24 @@ fn what_is_exported_is_imported() {
     let taken = refused(world.on(&["import", place, "copy"]));
     assert!(taken.contains("[LC0556]"), "{taken}");
     assert_eq!(world.replicas(), replicas);
+
+    // A table that is too much for one answer comes in pages, each row once.
+    world
+        .on(&["call", "bank", "seed", "60000", "123456789"])
+        .ok();
+    let large = world.home.path("large");
+    let place = large.to_str().expect("UTF-8");
+    let exported = world.on(&["export", "bank", "--out", place]).ok().stdout;
+    assert!(exported.contains("60000 rows of 1 tables"), "{exported}");
+    let rows = std::fs::read_to_string(large.join("accounts.ndjson")).expect("rows");
+    let rows = rows.lines().zip(0..);
+    for (line, id) in rows {
+        assert_eq!(line, format!("{{\"id\":{id},\"balance\":123456789}}"));
+    }
+    let place = world.home.path("torn").display().to_string();
+    let torn = ["export", "bank", "--table-by-table", "--out", &place];
+    let torn = refused(world.on(&torn));
+    assert!(torn.contains("[LC0706]"), "{torn}");
 }
 
 /// Other servers know no states of the past.
@@ -734,13 +752,22 @@ fn other_servers_are_exported_from() {
     };
     let column =
         |name: &str, ty: &str| format!(r#"{{"name":{{"some":"{name}"}},"algebraic_type":{ty}}}"#);
-    let is_busy = Arc::new(AtomicBool::new(false));
-    let busy = is_busy.clone();
+    let mode = Arc::new(Mutex::new(""));
+    let (mode_of, asked) = (mode.clone(), AtomicU64::new(0));
     let mock = common::Mock::start(move |request| {
         let text = String::from_utf8_lossy(&request.body).into_owned();
+        let mode = *mode_of.lock().expect("no panic");
         match request.path.rsplit_once('/').map_or("", |(_, last)| last) {
-            "changes?follow=false" if busy.load(Ordering::Relaxed) => {
-                common::text(503, "too many [LC0514]")
+            "changes?follow=false" if mode == "busy" => common::text(503, "too many [LC0514]"),
+            "schema?version=9" if mode == "updated" => {
+                let number = asked.fetch_add(1, Ordering::Relaxed) as usize;
+                common::json(format!("{DEFINITION}{}", " ".repeat(number)))
+            }
+            "schema?version=9" if mode == "twice" => {
+                let tables = DEFINITION.find(r#"{"name":"t""#).expect("a table");
+                let end = DEFINITION.find(r#"],"reducers""#).expect("its end");
+                let (before, table) = (&DEFINITION[..tables], &DEFINITION[tables..end]);
+                common::json(format!("{before}{table},{}", &DEFINITION[tables..]))
             }
             "schema?version=9" => common::json(DEFINITION),
             "sql" if text == "SELECT program_kind, program_bytes FROM \"st_module\"" => {
@@ -768,14 +795,18 @@ fn other_servers_are_exported_from() {
     assert_eq!(read("module.wasm"), b"\0asm");
     let described: Value = serde_json::from_slice(&read("schema.json")).expect("JSON");
     assert!(described["as_of"].is_null(), "{described}");
-    // One that knows them, and is busy, is not taken for one that does not.
-    is_busy.store(true, Ordering::Relaxed);
-    let export = ["export", common::DATABASE, "--out", "more", "-s", &mock.url];
-    let said = refused(home.run(&export));
-    assert!(
-        said.contains("[LC0514]") && said.contains("--table-by-table"),
-        "{said}"
-    );
+    // One that knows them, and is busy, is not taken for one that does not. Nor is what does not fit together an export.
+    for (how, code, text) in [
+        ("busy", "[LC0514]", "--table-by-table"),
+        ("updated", "[LC0892]", "was updated meanwhile"),
+        ("twice", "[LC0892]", "t.ndjson is there already"),
+    ] {
+        *mode.lock().expect("no panic") = how;
+        let export = ["export", common::DATABASE, "--out", how, "-s", &mock.url];
+        let said = refused(home.run(&export));
+        assert!(said.contains(code) && said.contains(text), "{said}");
+        assert!(!home.path(how).join("schema.json").exists(), "{how}");
+    }
 }
 
 #[test]
@@ -834,7 +865,30 @@ fn storage_with_the_protocol_of_s3() {
     assert!(verified.contains("7 backups in"), "{verified}");
     let listed = on(&["list"]).ok().stdout;
     assert_eq!(listed.lines().count(), 9, "{listed}");
-    on(&["prune", "--keep-last", "2", "--files-older-than", "0s"]).ok();
+    let prune = ["prune", "--keep-last", "2", "--files-older-than", "0s"];
+    // As a command that was killed leaves it.
+    let lock = format!("{endpoint}/{bucket}/of/bank/lock");
+    // What looks like a signature is enough for `moto`.
+    let signature = "AWS4-HMAC-SHA256 Credential=test/20261128/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=00";
+    let ask = |method: reqwest::Method, body: &'static str| {
+        let asked = reqwest::Client::new().request(method, &lock).body(body);
+        let asked = asked.header("authorization", signature).send();
+        assert!(runtime
+            .block_on(asked)
+            .expect("an answer")
+            .status()
+            .is_success());
+    };
+    ask(reqwest::Method::PUT, "a killed command");
+    let held = refused(on(&prune));
+    assert!(
+        held.contains("`a killed command`") && held.contains("[LC0895]"),
+        "{held}"
+    );
+    ask(reqwest::Method::DELETE, "");
+    // The first one leaves no lock.
+    on(&prune).ok();
+    on(&prune).ok();
     let verified = on(&["verify"]).ok().stdout;
     assert!(verified.contains("2 backups in"), "{verified}");
     assert!(!verified.contains("belong to no backup"), "{verified}");

@@ -102,12 +102,13 @@ impl DatabaseCheck {
     fn read(&mut self) -> Result<u64, SnapshotError> {
         let stage = std::mem::replace(&mut self.stage, Stage::Over);
         match stage {
-            Stage::Objects(snapshot, mut objects) => {
+            Stage::Objects(mut snapshot, mut objects) => {
                 let Some(hash) = objects.pop() else {
                     snapshot.forget_cached();
                     self.stage = Stage::LogFrom(snapshot.offset);
                     return Ok(0);
                 };
+                snapshot.close_before(&hash);
                 match read_object(&snapshot, &hash) {
                     Ok(bytes) => {
                         self.stage = Stage::Objects(snapshot, objects);
@@ -210,7 +211,7 @@ fn begin_snapshot(snapshots: &mut SnapshotStore) -> Result<Stage, SnapshotError>
         return Ok(Stage::LogFrom(LogOffset::FIRST));
     };
     snapshot.forget_cached();
-    let mut objects: Vec<ObjectHash> = snapshot.objects().copied().collect();
+    let mut objects = snapshot.objects_by_file();
     objects.reverse();
     Ok(Stage::Objects(snapshot, objects))
 }

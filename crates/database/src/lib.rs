@@ -39,6 +39,7 @@ mod fanout;
 mod follower;
 mod frames;
 mod frozen;
+pub mod fuzzing;
 mod guest;
 mod handle;
 mod history;
@@ -136,7 +137,7 @@ pub use outgoing::{
 };
 pub use peer::ConnectRequest;
 pub use restore::{Restore, RestoreError, Restored};
-pub use rights::Rights;
+pub use rights::{Rights, RightsNow};
 pub use sql::{Compiler, Described, JsonRows, Piece, ResultRow, RowEncoder, SqlOutcome};
 pub use statements::{Program, Reading, SqlStats, Write, Written};
 pub use status::DatabaseStats;

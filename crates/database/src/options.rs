@@ -26,6 +26,7 @@ use crate::loads::Loads;
 use crate::messages::Carrier;
 use crate::past::PastSlot;
 use crate::reads::ReadPool;
+use crate::rights::{Rights, RightsNow};
 use crate::test_clock::TestClock;
 use crate::trace::Tracer;
 use crate::variables::Sealing;
@@ -104,6 +105,7 @@ pub struct Commons {
     tracer: OnceLock<Arc<dyn Tracer>>,
     carrier: OnceLock<Arc<dyn Carrier>>,
     due_notes: OnceLock<Arc<dyn DueNotes>>,
+    rights: OnceLock<Arc<RightsNow>>,
     secrets: OnceLock<Arc<Secrets>>,
 }
 
@@ -161,6 +163,7 @@ impl Commons {
             tracer: OnceLock::new(),
             carrier: OnceLock::new(),
             due_notes: OnceLock::new(),
+            rights: OnceLock::new(),
             secrets: OnceLock::new(),
         })
     }
@@ -243,6 +246,17 @@ impl Commons {
     /// Has it noted from now on which databases are to be opened after a crash. The first one stays; without one, nothing is noted.
     pub fn set_due_notes(&self, notes: Arc<dyn DueNotes>) {
         let _ = self.due_notes.set(notes);
+    }
+
+    /// Says from now on what callers may do who had to wait. The first one stays; without one, they may do what they might before.
+    pub fn set_rights(&self, rights: Arc<RightsNow>) {
+        let _ = self.rights.set(rights);
+    }
+
+    /// What a caller may do now who was granted this.
+    pub(crate) fn rights(&self, database: &Identity, caller: &Identity, granted: Rights) -> Rights {
+        let rights = self.rights.get();
+        rights.map_or(granted, |rights| rights(database, caller))
     }
 
     /// Has secret variables sealed with a key that lasts, from now on. The first one stays.

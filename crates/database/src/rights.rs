@@ -16,6 +16,9 @@ pub enum Rights {
     All,
 }
 
+/// What a caller may do now in a database: the first identity is the database's, the second the caller's.
+pub type RightsNow = dyn Fn(&Identity, &Identity) -> Rights + Send + Sync;
+
 impl Rights {
     /// Private tables, rows that row-level security hides, and queries beyond the row limit.
     pub fn sees_all_rows(self) -> bool {

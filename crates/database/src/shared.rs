@@ -10,7 +10,7 @@ use parking_lot::RwLock;
 use tokio::sync::{oneshot, Mutex, Semaphore};
 
 use crate::budget::ClientBudget;
-use crate::calls::CallError;
+use crate::calls::{CallError, Caller};
 use crate::environment::{elsewhere, Environment};
 use crate::history::History;
 use crate::inbox::{Inbox, Input};
@@ -163,6 +163,15 @@ impl Shared {
             true => Rights::All,
             false => granted,
         }
+    }
+
+    /// What a caller may do now who had to wait.
+    pub fn rights_now(&self, caller: &Caller) -> Rights {
+        let (options, who) = (&self.options, &caller.identity);
+        let rights = options
+            .commons
+            .rights(&options.identity, who, caller.rights);
+        self.rights_of(who, rights)
     }
 
     pub fn next_connection(&self) -> ConnectionNumber {

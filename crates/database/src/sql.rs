@@ -11,7 +11,7 @@ use lightcone_query::{compile_postgresql, compile_statement, ParameterText, Stat
 use lightcone_types::{AlgebraicType, AsOf, Identity, ProductType};
 use tokio::sync::OwnedSemaphorePermit;
 
-use self::as_of::refused;
+use self::as_of::{check_past, refused};
 use self::rows::RowsOf;
 use crate::budget::{ClientBudget, HeldBytes, Holder};
 use crate::calls::Caller;
@@ -264,18 +264,18 @@ impl DatabaseHandle {
                 });
             }
             Ok(Compiled::Past(as_of, text)) => {
-                if !rights.reads_past() {
-                    let text = "what tables were in the past (AS OF) is for owners of the database";
-                    return Err(refused(text));
-                }
+                check_past(rights)?;
                 let compile = move |catalog: &CatalogView| {
                     let query = compile_text(&text, catalog)?.into_query();
                     Ok(BoundQuery::new(query.ok_or(SqlError::Writes)?, identity))
                 };
-                let (plan, source, turn) = self.find_as_of(as_of, compile).await?;
+                let found = self.find_as_of(as_of, &caller, compile).await?;
+                let (plan, source, turn) = found;
                 let held = budget.reserve(source.held_bytes())?;
                 let (columns, rows) = self.rows_of(budget, plan, source, encoder).await?;
                 drop((turn, held));
+                // All of it took a while.
+                check_past(self.shared.rights_now(&caller))?;
                 return Ok(outcome(columns, rows));
             }
             Ok(Compiled::Read(plan)) => Ok(vec![plan]),

@@ -738,6 +738,44 @@ async fn one_database_with_many_questions_about_the_past_does_not_hold_up_others
     stop(second).await;
 }
 
+/// A right that was taken away meanwhile, or a database that was deleted, gives no rows.
+#[tokio::test(flavor = "multi_thread")]
+async fn rights_are_asked_for_again_behind_the_wait_for_the_past() {
+    let root = tempfile::tempdir().expect("a directory");
+    let options = options(root.path());
+    let may = Arc::new(AtomicBool::new(true));
+    let now = may.clone();
+    let rights = move |_: &Identity, _: &Identity| match now.load(Ordering::SeqCst) {
+        true => Rights::All,
+        false => Rights::Writes,
+    };
+    options.commons.set_rights(Arc::new(rights));
+    let database = create_with(options).await;
+    insert(&database, 1, 10).await;
+    let text = "SELECT id FROM t AS OF 2";
+    let ask = async || {
+        let who = Caller {
+            rights: Rights::All,
+            ..caller(STRANGER)
+        };
+        let rows = JsonRows::default();
+        let answer = database.sql(who, text.to_owned(), true, rows).await;
+        may.store(false, Ordering::SeqCst);
+        answer.map(|outcome| outcome.text())
+    };
+    // The second one waits for the first one.
+    let (first, second) = tokio::join!(ask(), ask());
+    assert_eq!(first.expect("rows"), "[[1]]");
+    let is_refused = matches!(&second, Err(SqlError::Query(why)) if why.contains("[LC0418]"));
+    assert!(is_refused, "{second:?}");
+    // Owners have all rights in any case. The state is still there, and the database is not.
+    sql(&database, OWNER, text).await.expect("rows");
+    stop(database.clone()).await;
+    let rows = JsonRows::default();
+    let gone = database.sql(caller(OWNER), text.to_owned(), true, rows);
+    assert!(matches!(gone.await, Err(SqlError::ModuleGone)));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn memory_has_no_past() {
     let root = tempfile::tempdir().expect("a directory");

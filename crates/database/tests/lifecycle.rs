@@ -4,12 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::common::publishing::Noted;
+use crate::common::publishing::{stop, Noted};
 use crate::common::requests::until;
+use crate::common::tables::{create_tables, sql, table_options};
 use crate::common::{caller, create, open, options, Client, OWNER, STRANGER};
 use lightcone_database::{
     CallArgs, CallError, Changes, ConnectError, ConnectRequest, Connection, DatabaseHandle,
-    JsonRows, Rights, ShutdownReason, SqlError,
+    HostKind, JsonRows, Rights, ShutdownReason, SqlError,
 };
 use lightcone_types::{ConnectionId, Due, Identity};
 use lightcone_wire::Protocol;
@@ -424,4 +425,23 @@ async fn a_database_whose_clients_are_still_there_is_to_be_opened() {
     assert_eq!(database.due().await, Some(Due::Never));
     let due = database.shutdown(ShutdownReason::Idle).await;
     assert_eq!(due, Some(Due::Never));
+}
+
+#[tokio::test]
+async fn a_database_is_not_created_over_the_log_of_another_one() {
+    let root = tempfile::tempdir().expect("a directory");
+    let program = serde_json::json!({ "tables": { "t": [["id", "U32"]] } });
+    let options = table_options(root.path());
+    let database = create_tables(options.clone(), &program).await;
+    let inserted = sql(&database, OWNER, "INSERT INTO t (id) VALUES (7)").await;
+    inserted.expect("a row");
+    stop(database).await;
+    let (over, program) = (options.clone(), program.to_string().into_bytes());
+    let create = move || DatabaseHandle::create(over, program, HostKind::Wasm).is_err();
+    let is_refused = tokio::task::spawn_blocking(create).await;
+    assert!(is_refused.expect("no panic"));
+    let database = open(options).await;
+    let rows = sql(&database, OWNER, "SELECT id FROM t").await;
+    assert_eq!(rows.expect("rows").0, serde_json::json!([[7]]));
+    stop(database).await;
 }

@@ -1,4 +1,4 @@
-//! Building the indexes of a database that is opened, on all processors.
+//! Building the indexes of a database that is loaded, on all processors or on one.
 
 use std::panic::resume_unwind;
 use std::sync::{Mutex, PoisonError};
@@ -9,12 +9,24 @@ use lightcone_table::{Error, PartBuild};
 /// The indexes of so few pages are built by the thread that opens the database: other threads would cost as much.
 const PAGES_MIN: usize = 32;
 
+/// How much of the machine loading may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Processors {
+    /// Others run meanwhile.
+    One,
+    All,
+}
+
 /// Builds them, each on one thread.
 ///
 /// # Errors
 /// One of those that there were.
-pub(crate) fn build_all(builds: Vec<PartBuild<'_>>, page_count: usize) -> Result<(), Error> {
-    let threads = match page_count < PAGES_MIN {
+pub(crate) fn build_all(
+    builds: Vec<PartBuild<'_>>,
+    page_count: usize,
+    processors: Processors,
+) -> Result<(), Error> {
+    let threads = match processors == Processors::One || page_count < PAGES_MIN {
         true => 1,
         false => available_parallelism().map_or(1, usize::from),
     };
@@ -36,4 +48,26 @@ pub(crate) fn build_all(builds: Vec<PartBuild<'_>>, page_count: usize) -> Result
         });
         built.and(joined.fold(Ok(()), Result::and))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+    use std::thread::{current, ThreadId};
+
+    use super::*;
+
+    #[test]
+    fn one_processor_is_the_thread_that_asks() {
+        let seen = Mutex::new(HashSet::<ThreadId>::new());
+        let note = || -> Result<(), Error> {
+            let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+            seen.insert(current().id());
+            Ok(())
+        };
+        let builds = (0..100).map(|_| Box::new(note) as PartBuild<'_>);
+        build_all(builds.collect(), 1_000, Processors::One).expect("they are built");
+        let seen = seen.into_inner().unwrap_or_else(PoisonError::into_inner);
+        assert_eq!(seen, HashSet::from([current().id()]));
+    }
 }

@@ -6,6 +6,7 @@ use lightcone_types::AsOf;
 
 use crate::datastore::Datastore;
 use crate::error::RecoveryError;
+use crate::index_builds::Processors;
 use crate::record::{Record, Records};
 use crate::recovery::{load_newest, Replayer};
 use crate::snapshot::snapshot_bytes;
@@ -52,7 +53,7 @@ impl Datastore {
         let loaded = load_newest(snapshots, newest, |datastore, snapshot: &Snapshot| {
             let bytes = snapshot_bytes(snapshot)?;
             asked(bytes)?;
-            datastore.load_snapshot(snapshot, &|| may_go_on(bytes))
+            datastore.load_snapshot(snapshot, Processors::One, &|| may_go_on(bytes))
         })?;
         let (datastore, offset) = loaded.unwrap_or_else(|| (Datastore::new(), LogOffset::FIRST));
         let mut replayer = Replayer::new(datastore, offset).until(end).at(moment);

@@ -7,6 +7,7 @@ use lightcone_snapshot::{Problem, Snapshot, SnapshotStore};
 
 use crate::datastore::Datastore;
 use crate::error::RecoveryError;
+use crate::index_builds::Processors;
 use crate::record::{Record, Records};
 use crate::snapshot::snapshot_bytes;
 
@@ -35,7 +36,7 @@ impl Datastore {
     ) -> Result<(Datastore, LogOffset), RecoveryError> {
         let load = |datastore: &mut Datastore, snapshot: &Snapshot| {
             snapshot_bytes(snapshot).and_then(|bytes| match bytes <= bytes_max {
-                true => datastore.load_snapshot(snapshot, &|| true),
+                true => datastore.load_snapshot(snapshot, Processors::All, &|| true),
                 false => Err(RecoveryError::Manifest {
                     offset: snapshot.offset,
                     detail: format!(
@@ -80,7 +81,7 @@ impl Datastore {
     ) -> Result<(Datastore, RecoveryReport), RecoveryError> {
         let mut report = RecoveryReport::default();
         let datastore = match load_newest(snapshots, end, |datastore, snapshot| {
-            datastore.load_snapshot(snapshot, &|| true)
+            datastore.load_snapshot(snapshot, Processors::All, &|| true)
         })? {
             Some((datastore, offset)) => {
                 report.snapshot_offset = Some(offset);

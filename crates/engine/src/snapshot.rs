@@ -11,7 +11,7 @@ use lightcone_types::TableId;
 
 use crate::datastore::Datastore;
 use crate::error::RecoveryError;
-use crate::index_builds::build_all;
+use crate::index_builds::{build_all, Processors};
 use crate::system::SYSTEM_TABLE_ID_MAX;
 use crate::table_state::TableState;
 
@@ -93,10 +93,11 @@ impl Datastore {
     pub(crate) fn load_snapshot(
         &mut self,
         snapshot: &Snapshot,
+        processors: Processors,
         may_go_on: &dyn Fn() -> bool,
     ) -> Result<(), RecoveryError> {
         let user = self.load_catalog(snapshot, |_| true)?;
-        self.load_tables(snapshot, &user, may_go_on)
+        self.load_tables(snapshot, &user, processors, may_go_on)
     }
 
     /// Loads these system tables, and makes the others as they say, without rows. Returns what pages those have.
@@ -114,7 +115,7 @@ impl Datastore {
             .into_iter()
             .partition(|(id, _)| id.0 <= SYSTEM_TABLE_ID_MAX);
         catalog.retain(|(id, _)| is_wanted(*id));
-        self.load_tables(snapshot, &catalog, &|| true)?;
+        self.load_tables(snapshot, &catalog, Processors::One, &|| true)?;
         self.sync_with_catalog()?;
         Ok(user)
     }
@@ -123,6 +124,7 @@ impl Datastore {
         &mut self,
         snapshot: &Snapshot,
         tables: &[TablePages],
+        processors: Processors,
         may_go_on: &dyn Fn() -> bool,
     ) -> Result<(), RecoveryError> {
         let wrong = |detail: String| RecoveryError::Manifest {
@@ -155,7 +157,7 @@ impl Datastore {
         let builds = states
             .into_iter()
             .flat_map(|state| state.table.index_builds());
-        let built = build_all(builds.collect(), page_count);
+        let built = build_all(builds.collect(), page_count, processors);
         built.map_err(|error| wrong(error.to_string()))
     }
 }

@@ -3,6 +3,8 @@
 //! [`TABLE`] says which standing each action needs, and the table of routes which action each route is. What happens inside of a
 //! database is decided by the [`Rights`] that [`Node::rights`] gives.
 
+use std::sync::Arc;
+
 use lightcone_types::Identity;
 
 use crate::node::Node;
@@ -132,6 +134,19 @@ impl Node {
     fn standing(&self, record: &DatabaseRecord, identity: &Identity) -> Standing {
         let role = self.control.role(&record.identity, identity);
         standing_with(record, identity, role)
+    }
+
+    /// Has databases ask again what a caller may do who had to wait. To do before one is open.
+    pub fn tell_rights(&self) {
+        let control = self.control.clone();
+        let rights = move |database: &Identity, identity: &Identity| {
+            let record = control.database(database);
+            record.map_or(Rights::Public, |record| {
+                let role = control.role(database, identity);
+                rights_of(standing_with(&record, identity, role))
+            })
+        };
+        self.databases.ask_rights_of(Arc::new(rights));
     }
 
     /// What an identity may do now inside of a database.

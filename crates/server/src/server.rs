@@ -68,6 +68,7 @@ impl Server {
         let opened = tokio::task::spawn_blocking(move || {
             let node = Arc::new(Node::open(options.node)?);
             lightcone_node::carry_messages(&node);
+            node.tell_rights();
             Ok((Arc::new(Postgres::new(node.clone())?), node))
         });
         let opened: Result<_, Error> = opened.await.map_err(|error| lightcone_node::Error::Io {

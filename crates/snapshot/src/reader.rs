@@ -11,12 +11,12 @@ use crate::format::{
     FORMAT_VERSION, PACK_HEADER_BYTES,
 };
 
-/// An open snapshot. Its packs stay open, so pruning does not disturb it.
+/// An open snapshot. Its packs stay open until they are [closed](Snapshot::close_before), so pruning does not disturb it.
 pub struct Snapshot {
     /// The first transaction that is not in it.
     pub offset: LogOffset,
     pub manifest: Vec<u8>,
-    packs: Vec<NamedFile>,
+    packs: Vec<Option<NamedFile>>,
     objects: Vec<ObjectEntry>,
     /// Where an object is among them.
     index: HashMap<ObjectHash, usize>,
@@ -111,7 +111,7 @@ impl Snapshot {
         Ok(Snapshot {
             offset,
             manifest: manifest.engine,
-            packs,
+            packs: packs.into_iter().map(Some).collect(),
             index: hashes.zip(0..).collect(),
             objects: manifest.objects,
         })
@@ -120,6 +120,24 @@ impl Snapshot {
     /// In the order in which they were put, which is mostly the order in the files.
     pub fn objects(&self) -> impl ExactSizeIterator<Item = &ObjectHash> {
         self.objects.iter().map(|object| &object.hash)
+    }
+
+    /// File by file.
+    pub fn objects_by_file(&self) -> Vec<ObjectHash> {
+        let mut objects: Vec<ObjectHash> = self.objects().copied().collect();
+        let place = |hash: &ObjectHash| self.place_of(hash).map(|o| (o.pack, o.position)).ok();
+        objects.sort_by_cached_key(place);
+        objects
+    }
+
+    /// Closes the files that come before that of an object [in this order](Self::objects_by_file): of those that were pruned, the disk has
+    /// its room back then.
+    pub fn close_before(&mut self, hash: &ObjectHash) {
+        let pack = self.place_of(hash).map_or(0, |place| place.pack);
+        let packs = self.packs.iter_mut().take(pack as usize);
+        packs
+            .filter_map(Option::take)
+            .for_each(|pack| pack.file.forget_cached());
     }
 
     fn place_of(&self, hash: &ObjectHash) -> Result<&ObjectEntry, SnapshotError> {
@@ -144,7 +162,10 @@ impl Snapshot {
 
     pub fn read_into(&self, hash: &ObjectHash, object: &mut Vec<u8>) -> Result<(), SnapshotError> {
         let place = self.place_of(hash)?;
-        let pack = &self.packs[place.pack as usize];
+        let pack = self.packs[place.pack as usize].as_ref();
+        let pack = pack.ok_or_else(|| SnapshotError::Misuse {
+            reason: format!("the file of object {hash} was closed"),
+        })?;
         let damaged = |found: String| SnapshotError::Damaged {
             file: pack.path.clone(),
             byte_offset: place.position,
@@ -168,7 +189,8 @@ impl Snapshot {
 
     /// What is read from here on comes from the disk, as far as the system allows it, and what was read is not kept in the cache.
     pub fn forget_cached(&self) {
-        self.packs.iter().for_each(|pack| pack.file.forget_cached());
+        let open = self.packs.iter().flatten();
+        open.for_each(|pack| pack.file.forget_cached());
     }
 
     pub fn verify(&self) -> Result<(), SnapshotError> {

@@ -174,6 +174,25 @@ fn prune_keeps_what_is_needed() {
 }
 
 #[test]
+fn what_was_read_file_by_file_is_closed() {
+    let storage = SimStorage::new(0);
+    let mut store = open(&storage);
+    for (offset, seeds) in [(1, &[1, 2][..]), (2, &[1, 2]), (3, &[3, 2, 1])] {
+        take(&store, offset, seeds).unwrap();
+    }
+    let mut snapshot = store.latest().unwrap().unwrap();
+    let objects = snapshot.objects_by_file();
+    assert_eq!(objects.len(), 3);
+    for hash in &objects {
+        snapshot.close_before(hash);
+        snapshot.read(hash).unwrap();
+    }
+    // It is in another file than the last one.
+    let closed = snapshot.read(&objects[0]);
+    assert!(matches!(closed, Err(SnapshotError::Misuse { .. })));
+}
+
+#[test]
 fn prune_leaves_what_is_behind_an_offset() {
     let storage = SimStorage::new(0);
     let store = open(&storage);

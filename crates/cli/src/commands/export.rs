@@ -4,7 +4,7 @@
 mod answer;
 
 use std::fs::File;
-use std::io::{BufWriter, ErrorKind, Write as _};
+use std::io::{BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use lightcone_types::json::{parse, value_from_node, write_string, Node};
@@ -21,10 +21,14 @@ use crate::build::HostType;
 use crate::error::{FileResult as _, Result};
 use crate::http::{body_text, encode, refusal, success_text, Client};
 use crate::output::{remark, result};
-use crate::schema::Schema;
+use crate::schema::{self, Schema};
 
 /// The version of the layout.
 pub(super) const FORMAT: u32 = 1;
+/// Rows of a page, where a table is more than the server answers with at once. Of one that is too much, this part is asked for.
+const PAGE_ROWS: u64 = 1 << 18;
+const PAGE_PART: u64 = 4;
+
 /// Written last: without it an export is not whole.
 pub(super) const SCHEMA_FILE: &str = "schema.json";
 
@@ -78,7 +82,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
     let module = exporting.module().await?;
     let (mut tables, mut rows) = (Vec::new(), 0);
     for table in schema.tables.iter().filter(|table| table.is_stored) {
-        let (text, count) = exporting.table(&table.name).await?;
+        let (text, count) = exporting.table(table).await?;
         rows += count;
         tables.push(text);
     }
@@ -170,11 +174,11 @@ struct Exporting<'e> {
 }
 
 impl Exporting<'_> {
-    /// The answer to `SELECT <columns> FROM <table>`.
-    async fn ask(&self, columns: &str, table: &str) -> Result<Response> {
+    /// The answer to `SELECT <columns> FROM <table> <rest>`.
+    async fn ask(&self, columns: &str, table: &str, rest: &str) -> Result<Response> {
         let as_of = self.as_of.as_deref().unwrap_or_default();
         let table = table.replace('"', "\"\"");
-        let query = format!("SELECT {columns} FROM \"{table}\"{as_of}");
+        let query = format!("SELECT {columns} FROM \"{table}\"{as_of}{rest}");
         self.client
             .send(self.client.post(&self.path).body(query))
             .await
@@ -182,7 +186,9 @@ impl Exporting<'_> {
 
     /// Writes the program, and gives the name of its file.
     async fn module(&self) -> Result<String> {
-        let answer = self.ask("program_kind, program_bytes", "st_module").await?;
+        let answer = self
+            .ask("program_kind, program_bytes", "st_module", "")
+            .await?;
         let text = success_text(answer).await?;
         let no_program = || {
             coded!("LC0892", "the server does not tell you the program of the database: that is for those who may read all of its tables")
@@ -208,17 +214,56 @@ impl Exporting<'_> {
     }
 
     /// Writes the rows of a table, one at a time. Gives what `schema.json` says of it, and how many there are.
-    async fn table(&self, name: &str) -> Result<(String, u64)> {
-        let mut answer = self.ask("*", name).await?;
-        if !answer.status().is_success() {
-            let status = answer.status();
-            return Err(refusal(status, &body_text(answer).await?));
-        }
+    async fn table(&self, table: &schema::Rows) -> Result<(String, u64)> {
+        let name = &table.name;
         // Names may have characters that names of files have not.
         let file = format!("{}.ndjson", encode(name));
         let path = self.directory.join(&file);
         let mut out = BufWriter::new(create(&path)?);
-        let mut rows = Rows::default();
+        // In pages only of one state.
+        let mut rows = Rows::with_key(table.key.clone().filter(|_| self.as_of.is_some()));
+        let (mut page, mut clause) = (u64::MAX, String::new());
+        let row_type = loop {
+            let (before, answer) = (rows.count, self.ask("*", name, &clause).await?);
+            let status = answer.status();
+            let failed = if status.is_success() {
+                let row_type = self.rows(answer, &mut rows, &mut out, &path).await?;
+                if rows.count - before < page {
+                    break row_type;
+                }
+                coded!(
+                    "LC0616",
+                    "the server's answer does not go on behind its last row"
+                )
+            } else {
+                page = (page / PAGE_PART).min(PAGE_ROWS);
+                let error = refusal(status, &body_text(answer).await?);
+                if page == 0 || !is_too_large(&error.to_string()) {
+                    return Err(error);
+                }
+                error
+            };
+            let next = rows.page(page).filter(|next| *next != clause);
+            clause = next.ok_or(failed)?;
+        };
+        out.flush().or_cannot("write", &path)?;
+        let rows = rows.count;
+        let mut text = "{\"name\":".to_owned();
+        write_string(name, &mut text);
+        text.push_str(&format!(
+            ",\"file\":\"{file}\",\"rows\":{rows},\"type\":{row_type}}}"
+        ));
+        Ok((text, rows))
+    }
+
+    /// Writes the rows of an answer. Gives their type.
+    async fn rows(
+        &self,
+        mut answer: Response,
+        rows: &mut Rows,
+        out: &mut impl Write,
+        path: &Path,
+    ) -> Result<String> {
         while let Some(part) = answer
             .chunk()
             .await
@@ -230,23 +275,19 @@ impl Exporting<'_> {
                     "the server's answer is not one this program can read: {why}"
                 )
             })?;
-            out.write_all(&lines).or_cannot("write", &path)?;
+            out.write_all(&lines).or_cannot("write", path)?;
         }
-        out.flush().or_cannot("write", &path)?;
-        let Some((row_type, rows)) = rows.end() else {
-            bail!(
-                "LC0602",
-                "the answer of the server at {} broke off",
-                self.client.base()
-            );
-        };
-        let mut text = "{\"name\":".to_owned();
-        write_string(name, &mut text);
-        text.push_str(&format!(
-            ",\"file\":\"{file}\",\"rows\":{rows},\"type\":{row_type}}}"
-        ));
-        Ok((text, rows))
+        let base = self.client.base();
+        let row_type = rows.end();
+        row_type.ok_or_else(|| coded!("LC0602", "the answer of the server at {base} broke off"))
     }
+}
+
+/// Of all rows at once, or of what the server keeps to sort them.
+fn is_too_large(refusal: &str) -> bool {
+    ["[LC0706]", "[LC0410]"]
+        .iter()
+        .any(|code| refusal.contains(code))
 }
 
 /// The name says in which language the program is.

@@ -128,29 +128,13 @@ fn table_rows(
             "{file} in {SCHEMA_FILE} is not the name of a file beside it"
         );
     }
-    let mut lines = BufReader::new(File::open(&path).or_cannot("read", &path)?);
-    let (mut line, mut count) = (String::new(), 0);
-    loop {
-        line.clear();
-        let read = (&mut lines)
-            .take(LINE_BYTES_MAX as u64 + 1)
-            .read_line(&mut line);
-        if read.or_cannot("read", &path)? == 0 {
-            break;
-        }
-        count += 1;
-        if line.len() > LINE_BYTES_MAX {
-            bail!(
-                "LC0893",
-                "{}:{count}: the line has more than {LINE_BYTES_MAX} bytes",
-                path.display()
-            );
-        }
-        let inserted = import.insert(&into, line.trim_end_matches(['\n', '\r']));
-        let frame =
-            inserted.map_err(|error| coded!("LC0894", "{}:{count}: {error}", path.display()))?;
+    let mut lines = Lines::open(&path, LINE_BYTES_MAX)?;
+    while let Some(line) = lines.next()? {
+        let inserted = import.insert(&into, line);
+        let frame = inserted.map_err(|error| coded!("LC0894", "{}: {error}", lines.place()))?;
         log.write_all(&frame.unwrap_or_default()).map_err(in_log)?;
     }
+    let count = lines.count;
     match count == *rows {
         true => Ok(count),
         false => bail!(
@@ -158,6 +142,53 @@ fn table_rows(
             "{} has {count} rows, and {SCHEMA_FILE} says that there are {rows}",
             path.display()
         ),
+    }
+}
+
+/// The lines of a file.
+struct Lines<'f> {
+    path: &'f Path,
+    file: BufReader<File>,
+    bytes_max: usize,
+    line: Vec<u8>,
+    count: u64,
+}
+
+impl Lines<'_> {
+    fn open(path: &Path, bytes_max: usize) -> Result<Lines<'_>> {
+        Ok(Lines {
+            path,
+            file: BufReader::new(File::open(path).or_cannot("read", path)?),
+            bytes_max,
+            line: Vec::new(),
+            count: 0,
+        })
+    }
+
+    /// The next one; none at the end.
+    fn next(&mut self) -> Result<Option<&str>> {
+        self.line.clear();
+        let mut file = (&mut self.file).take(self.bytes_max as u64 + 1);
+        let read = file.read_until(b'\n', &mut self.line);
+        if read.or_cannot("read", self.path)? == 0 {
+            return Ok(None);
+        }
+        self.count += 1;
+        if self.line.len() > self.bytes_max {
+            let (place, bytes_max) = (self.place(), self.bytes_max);
+            bail!(
+                "LC0893",
+                "{place}: the line has more than {bytes_max} bytes"
+            );
+        }
+        match std::str::from_utf8(&self.line) {
+            Ok(line) => Ok(Some(line.trim_end_matches(['\n', '\r']))),
+            Err(_) => bail!("LC0893", "{}: the line is not UTF-8", self.place()),
+        }
+    }
+
+    fn place(&self) -> String {
+        format!("{}:{}", self.path.display(), self.count)
     }
 }
 
@@ -174,5 +205,36 @@ impl Iterator for Parts {
             Ok(_) => Some(Ok(part)),
             Err(error) => Some(Err(error)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_have_a_bound() {
+        let root = tempfile::tempdir().expect("a directory");
+        let path = root.path().join("t.ndjson");
+        let refused = |text: &[u8]| {
+            std::fs::write(&path, text).expect("written");
+            let mut lines = Lines::open(&path, 8).expect("opened");
+            assert_eq!(lines.next().expect("a line"), Some("[1]"));
+            let why = lines.next().map(|line| line.map(str::to_owned));
+            why.map_err(|why| why.to_string())
+        };
+        assert_eq!(refused(b"[1]\r\n1234567\n"), Ok(Some("1234567".to_owned())));
+        assert_eq!(refused(b"[1]\n12345678"), Ok(Some("12345678".to_owned())));
+        assert_eq!(refused(b"[1]\n"), Ok(None));
+        // Of the last one, half a character is read.
+        for long in ["12345678\n", "123456789", "12345678\u{e4}"] {
+            let why = refused(format!("[1]\n{long}").as_bytes()).expect_err("it is long");
+            assert!(
+                why.ends_with("t.ndjson:2: the line has more than 8 bytes [LC0893]"),
+                "{why}"
+            );
+        }
+        let why = refused(b"[1]\n\xff\n").expect_err("it is no text");
+        assert!(why.ends_with(":2: the line is not UTF-8 [LC0893]"), "{why}");
     }
 }

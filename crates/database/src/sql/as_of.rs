@@ -13,6 +13,7 @@ use lightcone_snapshot::SnapshotStore;
 use lightcone_types::{AsOf, Timestamp};
 use tokio::sync::OwnedMutexGuard;
 
+use crate::calls::Caller;
 use crate::catalog::CatalogView;
 use crate::environment::Alarm;
 use crate::error::{ReadError, SqlError};
@@ -20,6 +21,7 @@ use crate::evaluate::{Allowance, Finder, Source};
 use crate::frozen::FrozenTables;
 use crate::handle::DatabaseHandle;
 use crate::past::Past;
+use crate::rights::Rights;
 use crate::shared::Shared;
 
 /// A state has at most this part of the memory that is free.
@@ -48,14 +50,24 @@ pub(super) fn refused(what: &str) -> SqlError {
     SqlError::Query(format!("{what} [LC0418]"))
 }
 
+pub(super) fn check_past(rights: Rights) -> Result<(), SqlError> {
+    let text = "what tables were in the past (AS OF) is for owners of the database";
+    rights
+        .reads_past()
+        .then_some(())
+        .ok_or_else(|| refused(text))
+}
+
 impl DatabaseHandle {
     /// Where the rows of a query are found that `compile` makes with the tables of then. The turn is to be kept until they are read.
     ///
     /// # Errors
-    /// The state is not kept, or takes too much time or memory; those of `compile`; the query reads views.
+    /// The caller may not read it any more when it is his turn, or the database is gone; the state is not kept, or takes too much time or
+    /// memory; those of `compile`; the query reads views.
     pub(super) async fn find_as_of(
         &self,
         as_of: AsOf,
+        caller: &Caller,
         compile: impl FnOnce(&CatalogView) -> Result<BoundQuery, SqlError> + Send + 'static,
     ) -> Result<(BoundQuery, Source, PastTurn), SqlError> {
         // Goes with the client, who needs no rows then.
@@ -67,6 +79,11 @@ impl DatabaseHandle {
             shared,
             _own: own,
         };
+        check_past(turn.shared.rights_now(caller))?;
+        // Its files may be gone.
+        if turn.shared.status.is_stopping() {
+            return Err(SqlError::ModuleGone);
+        }
         let find = move || {
             let PastTurn { past, shared, .. } = &mut turn;
             let is_it = |past: &Past| past.database == shared.number() && past.as_of == as_of;
@@ -101,10 +118,6 @@ fn forget_later(shared: &Shared) -> Alarm {
 
 impl Past {
     fn build(shared: &Shared, as_of: AsOf, is_asked: &Weak<()>) -> Result<Past, SqlError> {
-        // Its files may be gone.
-        if shared.status.is_stopping() {
-            return Err(SqlError::ModuleGone);
-        }
         let (options, environment) = (&shared.options, shared.environment());
         let feed = shared.status.feed().filter(|_| !options.in_memory);
         let feed = feed.ok_or_else(|| {

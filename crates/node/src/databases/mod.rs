@@ -19,7 +19,7 @@ use lightcone_control::{ControlDb, ControlError, DatabaseRecord, HostType};
 use lightcone_database::{
     Carrier, Commons, DatabaseHandle, DatabaseOptions, Engines, EnvironmentChange,
     EnvironmentError, Error as DatabaseError, Holder, HostKind, Limits, Loads, ProgramBytes,
-    Restore, ShutdownReason,
+    Restore, RightsNow, ShutdownReason,
 };
 use lightcone_storage::DiskReserve;
 use lightcone_types::{Identity, Timestamp};
@@ -143,6 +143,11 @@ impl Databases {
     /// Has messages of outbox tables carried from now on.
     pub(crate) fn carry_with(&self, carrier: Arc<dyn Carrier>) {
         self.shared.commons.set_carrier(carrier);
+    }
+
+    /// Has callers who had to wait asked again what they may do.
+    pub(crate) fn ask_rights_of(&self, rights: Arc<RightsNow>) {
+        self.shared.commons.set_rights(rights);
     }
 
     /// Bytes that clients have asked for and not yet taken.

@@ -55,3 +55,23 @@ impl Scrub {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_found_is_known_until_it_is_in_order_or_gone() {
+        let scrub = Scrub::default();
+        let [first, second] = [1, 2].map(|byte| Identity::from_le_bytes([byte; 32]));
+        let texts = |count: usize| vec!["damaged".to_owned(); count];
+        scrub.note(None, texts(1));
+        scrub.note(Some(first), texts(2));
+        scrub.note(Some(second), texts(3));
+        assert_eq!(scrub.damaged(), 6);
+        scrub.note(Some(first), Vec::new());
+        assert_eq!(scrub.places(), [None, Some(second)]);
+        scrub.forget_all_but(|identity| *identity != second);
+        assert_eq!((scrub.places(), scrub.damaged()), (vec![None], 1));
+    }
+}

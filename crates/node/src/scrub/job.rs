@@ -27,7 +27,7 @@ pub async fn scrub(node: Arc<Node>, stopped: impl Future<Output = ()>) {
     if every.is_zero() || node.databases.are_in_memory() {
         return;
     }
-    let every = every.clamp(EVERY_MIN, EVERY_MAX);
+    let every = bounded(every);
     let work = async {
         sleep(every.min(FIRST_AFTER_MAX)).await;
         let mut reader = Reader::new(&node);
@@ -45,6 +45,11 @@ pub async fn scrub(node: Arc<Node>, stopped: impl Future<Output = ()>) {
         () = work => {}
         () = stopped => {}
     }
+}
+
+/// Moments that are so far away can be told.
+fn bounded(every: Duration) -> Duration {
+    every.clamp(EVERY_MIN, EVERY_MAX)
 }
 
 struct Reader<'n> {
@@ -179,4 +184,16 @@ impl Reader<'_> {
 
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     tokio::task::spawn_blocking(work).await.ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn absurd_intervals_are_bounded() {
+        assert_eq!(bounded(Duration::from_nanos(1)), EVERY_MIN);
+        let far = Instant::now().checked_add(bounded(Duration::MAX));
+        assert!(far.is_some());
+    }
 }

@@ -10,6 +10,7 @@ use lightcone_backup::{
 };
 use lightcone_types::{Identity, Timestamp};
 
+use super::lock::{Change, WAIT_MAX};
 use super::place::{PlaceOption, Store};
 use crate::commands::{Common, Context};
 use crate::error::Result;
@@ -62,6 +63,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
             frames: Vec::new(),
             frame_bytes: 0,
             log: Vec::new(),
+            needs: Vec::new(),
             pack: Vec::new(),
             packed: Vec::new(),
             head: None,
@@ -180,6 +182,8 @@ struct Creating<'c> {
     frames: Vec<Frame>,
     frame_bytes: usize,
     log: Vec<LogEntry>,
+    /// Names of files that the manifest needs.
+    needs: Vec<String>,
     /// The next file of objects, and what is in it.
     pack: Vec<u8>,
     packed: Vec<PackEntry>,
@@ -297,6 +301,7 @@ impl Creating<'_> {
             file: FileEntry::of(&bytes),
         };
         self.put(&log_name(&entry), bytes).await?;
+        self.needs.push(log_name(&entry));
         self.log.push(entry);
         Ok(())
     }
@@ -351,7 +356,14 @@ impl Creating<'_> {
             added_bytes: self.added_bytes,
             checksum: String::new(),
         };
-        self.store.put(&manifest.name(), manifest.encode()).await?;
+        let base = self.last.filter(|_| manifest.begins_because.is_none());
+        self.needs.extend(base.map(Manifest::name));
+        let complete = async {
+            still_there(self.store, &self.needs).await?;
+            self.store.put(&manifest.name(), manifest.encode()).await
+        };
+        let store = self.store;
+        store.alone(Change::Complete, WAIT_MAX, complete).await?;
         Ok(manifest)
     }
 
@@ -372,6 +384,7 @@ impl Creating<'_> {
             .collect();
         packs.sort_by_key(|pack| pack.hash);
         for pack in packs {
+            self.needs.push(pack_name(&pack.hash));
             Item::Pack(pack).encode(&mut bytes);
         }
         let entry = SnapshotEntry {
@@ -380,7 +393,22 @@ impl Creating<'_> {
             object_bytes,
         };
         self.put(&snapshot_name(&entry), bytes).await?;
+        self.needs.push(snapshot_name(&entry));
         Ok(entry)
+    }
+}
+
+/// Whatever another command has removed meanwhile.
+async fn still_there(store: &Store, needs: &[String]) -> Result<()> {
+    let there = store.list_all().await?.into_iter();
+    let there: HashSet<_> = there.map(|file| file.name).collect();
+    match needs.iter().find(|name| !there.contains(*name)) {
+        None => Ok(()),
+        Some(gone) => bail!(
+            "LC0895",
+            "{} was removed while this backup, which needs it, was made; make it again",
+            store.shown(gone)
+        ),
     }
 }
 
@@ -389,5 +417,29 @@ fn malformed(found: impl Into<String>) -> Failed {
     Failed {
         error: coded!("LC0616", "the server's answer is no backup: {found}"),
         may_be_tried_again: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_backup_is_not_completed_if_what_it_needs_was_removed() {
+        let root = tempfile::tempdir().expect("a directory");
+        let store = Store::Directory(root.path().to_owned());
+        let needs = ["objects/a.pack", "log/b", "manifests/c.json"].map(str::to_owned);
+        for name in &needs {
+            let why = still_there(&store, &needs)
+                .await
+                .expect_err("it is missing");
+            let why = why.to_string();
+            assert!(
+                why.contains(&store.shown(name)) && why.contains("[LC0895]"),
+                "{why}"
+            );
+            store.put(name, Vec::new()).await.expect("written");
+        }
+        still_there(&store, &needs).await.expect("all is there");
     }
 }

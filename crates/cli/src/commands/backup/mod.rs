@@ -3,6 +3,7 @@
 
 mod create;
 mod list;
+mod lock;
 pub(super) mod place;
 mod prune;
 mod restore;

@@ -107,7 +107,7 @@ impl BackupPlace {
     }
 }
 
-fn cannot<E: std::error::Error + Send + Sync + 'static>(
+pub(super) fn cannot<E: std::error::Error + Send + Sync + 'static>(
     verb: &str,
     what: impl std::fmt::Display,
 ) -> impl FnOnce(E) -> Error {
@@ -116,7 +116,10 @@ fn cannot<E: std::error::Error + Send + Sync + 'static>(
 }
 
 /// The same of S3: the error says all of it in one text, and its causes say it again.
-fn refused(verb: &str, what: impl std::fmt::Display) -> impl FnOnce(object_store::Error) -> Error {
+pub(super) fn refused(
+    verb: &str,
+    what: impl std::fmt::Display,
+) -> impl FnOnce(object_store::Error) -> Error {
     let text = format!("cannot {verb} {what}");
     move |error| coded!("LC0888", "{text}: {error}")
 }
@@ -247,6 +250,15 @@ impl Store {
         Ok(found)
     }
 
+    /// All files that backups are made of, and others that are beside them.
+    pub async fn list_all(&self) -> Result<Vec<Found>> {
+        let mut files = Vec::new();
+        for directory in ["objects", "snapshots", "log", "manifests"] {
+            files.extend(self.list(directory).await?);
+        }
+        Ok(files)
+    }
+
     /// All manifests, oldest first, and what is wrong with others.
     pub async fn manifests(&self) -> Result<(Vec<Manifest>, Vec<Error>)> {
         let (mut manifests, mut wrong) = (Vec::new(), Vec::new());
@@ -281,7 +293,7 @@ pub fn told(error: lightcone_backup::Error) -> Error {
     Error::plain(error.to_string())
 }
 
-fn object_path(prefix: &str, name: &str) -> object_store::path::Path {
+pub(super) fn object_path(prefix: &str, name: &str) -> object_store::path::Path {
     let parts = prefix.split('/').chain(name.split('/'));
     parts.filter(|part| !part.is_empty()).collect()
 }
@@ -309,10 +321,18 @@ fn write_new(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
 
 /// A new file, for its owner alone.
 pub fn create_new(path: &Path) -> std::io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.create_new(true).write(true);
+    open(path, OpenOptions::new().create_new(true))
+}
+
+/// A file, new or not, for its owner alone.
+pub(super) fn lock_file(path: &Path) -> std::io::Result<File> {
+    open(path, OpenOptions::new().create(true).truncate(false))
+}
+
+fn open(path: &Path, options: &mut OpenOptions) -> std::io::Result<File> {
+    options.write(true);
     #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
     options.open(path)
 }
 

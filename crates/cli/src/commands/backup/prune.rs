@@ -10,6 +10,7 @@ use lightcone_backup::{
 };
 use lightcone_types::Timestamp;
 
+use super::lock::{Change, WAIT_MAX};
 use super::place::{Found, PlaceOption, Store};
 use super::verify::NOT_WHOLE;
 use crate::error::Result;
@@ -42,7 +43,11 @@ pub struct Args {
 
 pub async fn run(args: Args) -> Result<()> {
     let store = args.place.place.clone().open()?;
-    let pruned = prune(&store, &args, Timestamp::now().micros()).await?;
+    let work = prune(&store, &args, Timestamp::now().micros());
+    let pruned = match args.dry_run {
+        true => work.await?,
+        false => store.alone(Change::Remove, WAIT_MAX, work).await?,
+    };
     result!(
         "{} {} backups, and {} files with {} bytes that no other backup needs. {} backups stay.",
         if args.dry_run {
@@ -168,10 +173,7 @@ async fn all_manifests(store: &Store) -> Result<Vec<Manifest>> {
 
 /// All files that backups have written but the manifests. Others may be in these directories, as `/var` is a place too.
 async fn all_files(store: &Store) -> Result<Vec<Found>> {
-    let mut files = Vec::new();
-    for directory in ["objects", "snapshots", "log", "manifests"] {
-        files.extend(store.list(directory).await?);
-    }
+    let mut files = store.list_all().await?;
     files.retain(|file| is_file_name(&file.name) && !file.name.ends_with(".json"));
     Ok(files)
 }

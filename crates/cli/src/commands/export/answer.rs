@@ -1,4 +1,4 @@
-//! The rows of an answer to SQL (06 §5.14), one at a time, however many there are.
+//! The rows of answers to SQL (06 §5.14), one at a time, however many there are.
 
 use lightcone_types::json::{parse, product_type_from_node, product_type_to_json, write_string};
 
@@ -10,7 +10,7 @@ const HEAD_BYTES_MAX: usize = 16 << 20;
 const ROWS_DEPTH: usize = 3;
 const COLUMN_DEPTH: usize = 4;
 
-/// Takes an answer in parts, and makes a line of each of its rows: an object with its columns by name.
+/// Takes an answer in parts, or several ones behind each other, and makes a line of each of its rows: an object with its columns by name.
 #[derive(Default)]
 pub(super) struct Rows {
     stage: Stage,
@@ -24,7 +24,14 @@ pub(super) struct Rows {
     depth: usize,
     is_in_string: bool,
     is_escaped: bool,
-    count: u64,
+    pub count: u64,
+    /// Number and name of the column by which rows of several answers have an order.
+    key: Option<(usize, String)>,
+    /// Of the last row that was whole, in JSON.
+    last_key: Vec<u8>,
+    /// Of this row.
+    next_key: Vec<u8>,
+    value_at: usize,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -38,6 +45,28 @@ enum Stage {
 type Done = Result<(), String>;
 
 impl Rows {
+    pub fn with_key(key: Option<(usize, String)>) -> Rows {
+        Rows {
+            key,
+            ..Rows::default()
+        }
+    }
+
+    /// What a query for so many rows more has behind its table. None: they have no order.
+    pub fn page(&self, rows_max: u64) -> Option<String> {
+        let name = self.key.as_ref()?.1.replace('"', "\"\"");
+        let mut clause = String::new();
+        if !self.last_key.is_empty() {
+            let key = std::str::from_utf8(&self.last_key).ok()?;
+            let text = parse(key).ok()?;
+            let text = text
+                .as_str()
+                .map(|text| format!("'{}'", text.replace('\'', "''")));
+            clause = format!(" WHERE \"{name}\" > {}", text.as_deref().unwrap_or(key));
+        }
+        Some(format!("{clause} ORDER BY \"{name}\" LIMIT {rows_max}"))
+    }
+
     /// The lines of the rows that end in this part.
     ///
     /// # Errors
@@ -66,10 +95,22 @@ impl Rows {
         }
     }
 
-    /// The type of a row, and how many there were. None: it is not whole.
-    pub fn end(self) -> Option<(String, u64)> {
+    /// The end of an answer: the type of a row. None: it is not whole.
+    pub fn end(&mut self) -> Option<String> {
         let is_whole = self.stage == Stage::Tail && self.depth == 0;
-        is_whole.then_some((self.row_type, self.count))
+        self.stage = Stage::Head;
+        self.names.clear();
+        let row_type = std::mem::take(&mut self.row_type);
+        is_whole.then_some(row_type)
+    }
+
+    /// Behind the value of a column.
+    fn end_column(&mut self) {
+        if self.key.as_ref().is_some_and(|key| key.0 == self.column) {
+            self.next_key.clear();
+            let value = self.line.get(self.value_at..);
+            self.next_key.extend_from_slice(value.unwrap_or_default());
+        }
     }
 
     fn put(&mut self, byte: u8) {
@@ -114,6 +155,8 @@ impl Rows {
                 return Err("a row has fewer columns than its type".to_owned());
             }
             (Stage::Rows, COLUMN_DEPTH) => {
+                self.end_column();
+                std::mem::swap(&mut self.last_key, &mut self.next_key);
                 self.line.extend_from_slice(b"}\n");
                 lines.append(&mut self.line);
                 self.count += 1;
@@ -133,6 +176,7 @@ impl Rows {
                 return Err("a row has more columns than its type".to_owned());
             }
             COLUMN_DEPTH => {
+                self.end_column();
                 self.line.push(b',');
                 self.column += 1;
                 self.name_column();
@@ -145,6 +189,7 @@ impl Rows {
     fn name_column(&mut self) {
         if let Some(name) = self.names.get(self.column) {
             self.line.extend_from_slice(name.as_bytes());
+            self.value_at = self.line.len();
         }
     }
 
@@ -185,7 +230,7 @@ mod tests {
         let (first, rest) = answer.as_bytes().split_at(first);
         let lines = [rows.take(first)?, rows.take(rest)?].concat();
         let lines = String::from_utf8(lines).expect("text");
-        Ok((lines, rows.end().map(|(_, count)| count)))
+        Ok((lines, rows.end().map(|_| rows.count)))
     }
 
     #[test]
@@ -211,6 +256,32 @@ mod tests {
     }
 
     #[test]
+    fn pages_go_on_behind_the_last_key() {
+        let pages = |key: Option<(usize, String)>| {
+            let mut taken = Rows::with_key(key);
+            let mut clauses = vec![taken.page(9)];
+            for rows in [r#"[1,"a"],[-2,"b,\"'"]"#, ""] {
+                let answer = format!("{HEAD}{rows}{TAIL}");
+                taken.take(answer.as_bytes()).expect("an answer");
+                assert_eq!(taken.end().map(|_| taken.count), Some(2));
+                clauses.push(taken.page(9));
+            }
+            clauses
+        };
+        let all = |first: &str, behind: &str| {
+            let clauses = [first, behind, behind];
+            clauses.map(|clause| Some(clause.to_owned())).to_vec()
+        };
+        let order = r#" ORDER BY "id" LIMIT 9"#;
+        let behind = format!(r#" WHERE "id" > -2{order}"#);
+        assert_eq!(pages(Some((0, "id".to_owned()))), all(order, &behind));
+        let order = r#" ORDER BY """s" LIMIT 9"#;
+        let behind = format!(r#" WHERE """s" > 'b,"'''{order}"#);
+        assert_eq!(pages(Some((1, "\"s".to_owned()))), all(order, &behind));
+        assert_eq!(pages(None), [None, None, None]);
+    }
+
+    #[test]
     fn what_is_no_answer_is_refused() {
         for rows in ["[1]", r#"[1,"a",2]"#, r#"{"id":1}"#] {
             assert!(lines(&format!("{HEAD}{rows}{TAIL}"), 0).is_err(), "{rows}");
@@ -230,14 +301,28 @@ mod tests {
         assert_eq!(lines("{}", 0), Ok((String::new(), None)));
     }
 
+    /// The bytes are zeros that no memory is needed for.
+    #[test]
+    fn rows_and_what_is_before_them_have_bounds() {
+        for (line, head) in [(LINE_BYTES_MAX + 1, 0), (0, HEAD_BYTES_MAX + 1)] {
+            let mut rows = Rows {
+                line: vec![0; line],
+                head: vec![0; head],
+                ..Rows::default()
+            };
+            assert!(rows.take(b" ").is_err(), "{line} {head}");
+        }
+    }
+
     proptest! {
         #[test]
         fn any_bytes_are_survived(part in prop::collection::vec(any::<u8>(), 0..60), rest in "[\\[\\]{},\": 1ab\\\\]{0,60}") {
             let mut rows = Rows::default();
             let _ = rows.take(&part).and_then(|_| rows.take(rest.as_bytes()));
-            let mut rows = Rows::default();
+            let mut rows = Rows::with_key(Some((1, "b".to_owned())));
             rows.take(HEAD.as_bytes()).expect("a head");
             let _ = rows.take(rest.as_bytes()).and_then(|_| rows.take(&part));
+            let _ = rows.page(1);
         }
     }
 }
