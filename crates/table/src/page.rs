@@ -26,8 +26,8 @@ struct PageBuffer {
     hash: OnceLock<PageHash>,
 }
 
-// SAFETY: the buffer is plain bytes. It is written only through `PageTable::bytes_mut`, which requires that no other
-// reference to the buffer exists; every other access is a shared read.
+// SAFETY: the buffer is plain bytes. Once it is shared it is written only through `PageTable::bytes_mut`, which requires that no
+// other reference to the buffer exists; every other access is a shared read.
 unsafe impl Send for PageBuffer {}
 // SAFETY: as above.
 unsafe impl Sync for PageBuffer {}
@@ -100,35 +100,25 @@ impl PageTable {
     }
 
     pub fn push_zeroed(&mut self, len: usize) -> PageNumber {
-        let page = PageBuffer::zeroed(len);
+        let page = self.push(FrozenPage(Arc::new(PageBuffer::zeroed(len))));
+        self.epochs[page.index()] = self.epoch;
+        page
+    }
+
+    /// A page of another table. It is not exclusive: the first write to it forgets its hash.
+    pub fn push(&mut self, page: FrozenPage) -> PageNumber {
+        let FrozenPage(page) = page;
         self.starts.push(page.data);
-        self.lens.push(page_len(len));
-        self.bytes += len;
-        self.epochs.push(self.epoch);
+        self.lens.push(page_len(page.len));
+        self.bytes += page.len;
+        self.epoch = self.epoch.max(PageEpoch(1));
+        self.epochs.push(PageEpoch(self.epoch.0 - 1));
         if self.groups.len() * GROUP_PAGES < self.starts.len() {
             self.groups.push(Arc::default());
         }
         let last = self.groups.last_mut().expect("one was just made");
-        Arc::make_mut(last).0.push(Arc::new(page));
+        Arc::make_mut(last).0.push(page);
         PageNumber::new(self.starts.len() - 1)
-    }
-
-    /// A page from a snapshot, which knows its hash, or a copy of one.
-    pub fn push_image(&mut self, image: &[u8], hash: Option<PageHash>) -> PageNumber {
-        let page = self.push_zeroed(image.len());
-        self.bytes_mut(page).copy_from_slice(image);
-        let Some(hash) = hash else {
-            return page;
-        };
-        let group = self.groups.last_mut().expect("one was just made");
-        let last = Arc::make_mut(group).0.last_mut();
-        let buffer = last.and_then(Arc::get_mut);
-        buffer.expect("a new page is ours alone").hash = hash.into();
-        // From here on it is not exclusive: the first write to it forgets the hash.
-        let epoch = &mut self.epoch;
-        *epoch = (*epoch).max(PageEpoch(1));
-        self.epochs[page.index()] = PageEpoch(epoch.0 - 1);
-        page
     }
 
     /// Puts a new zeroed page in the place of another.
@@ -246,7 +236,7 @@ impl PageTable {
         }
     }
 
-    /// The pages of a frozen copy, each of which lets go of its bytes alone.
+    /// The pages one by one. Of a frozen copy, each lets go of its bytes alone.
     pub fn into_pages(self) -> impl Iterator<Item = FrozenPage> {
         let groups = self.groups.into_iter();
         let pages = groups.flat_map(|group| match Arc::try_unwrap(group) {
@@ -266,10 +256,28 @@ impl PageTable {
     }
 }
 
-/// A page as it was when its table was frozen. As long as this is there, the writer copies the page before it changes it.
+/// A page as it was when its table was frozen, or that is on its way into one. As long as this is there, the writer copies the page
+/// before it changes it.
 pub struct FrozenPage(Arc<PageBuffer>);
 
 impl FrozenPage {
+    /// A page from a snapshot, or a copy of one.
+    pub(crate) fn of_image(image: &[u8]) -> FrozenPage {
+        let page = PageBuffer::zeroed(image.len());
+        // SAFETY: the buffer has as many bytes and is fresh, so nothing else refers to it.
+        unsafe {
+            page.data
+                .as_ptr()
+                .copy_from_nonoverlapping(image.as_ptr(), image.len())
+        };
+        FrozenPage(Arc::new(page))
+    }
+
+    /// Whether nothing else holds it: its table has another in its place, and no frozen copy has it.
+    pub fn is_alone(&self) -> bool {
+        Arc::strong_count(&self.0) == 1
+    }
+
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: start and length are those of the buffer, whose bytes are all initialised. It is freed when the last `Arc` goes,
         // and written to only where there is no other than this one.
