@@ -19,6 +19,10 @@ use lightcone_schema::{
 use lightcone_snapshot::SnapshotStore;
 use lightcone_types::{AlgebraicType as T, ColId, IndexId, TableId, TypeRef};
 
+/// That of the programs.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const ROUNDS: usize = 15;
 
 fn def() -> ModuleDef {
