@@ -5,7 +5,7 @@
 //! counts, copies the page if it must, and gives it the new epoch. Every other write costs one comparison of integers and
 //! no atomic operation.
 
-use std::alloc::{alloc_zeroed, dealloc, handle_alloc_error, Layout};
+use std::alloc::{alloc, alloc_zeroed, dealloc, handle_alloc_error, Layout};
 use std::ptr::NonNull;
 use std::sync::{Arc, OnceLock};
 
@@ -38,17 +38,36 @@ impl PageBuffer {
     }
 
     fn zeroed(len: usize) -> PageBuffer {
-        let layout = Self::layout(len);
         // SAFETY: the layout has a non-zero size.
-        let data = unsafe { alloc_zeroed(layout) };
-        match NonNull::new(data) {
-            Some(data) => PageBuffer {
-                data,
-                len,
-                hash: OnceLock::new(),
-            },
-            None => handle_alloc_error(layout),
+        let data = unsafe { alloc_zeroed(Self::layout(len)) };
+        PageBuffer::of(data, len)
+    }
+
+    /// Nothing but these bytes is written to: an allocator that zeroes memory may touch more of it than was asked for.
+    fn copy_of(bytes: &[u8]) -> PageBuffer {
+        // SAFETY: the layout has a non-zero size.
+        let data = unsafe { alloc(Self::layout(bytes.len())) };
+        let page = PageBuffer::of(data, bytes.len());
+        // SAFETY: the buffer has as many bytes, and does not overlap with them, as it is fresh.
+        unsafe { data.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+        page
+    }
+
+    /// A buffer of the layout for so many bytes, unless there was no memory.
+    fn of(data: *mut u8, len: usize) -> PageBuffer {
+        let data = NonNull::new(data);
+        PageBuffer {
+            data: data.unwrap_or_else(|| handle_alloc_error(Self::layout(len))),
+            len,
+            hash: OnceLock::new(),
         }
+    }
+
+    /// All of them are initialised by now.
+    fn bytes(&self) -> &[u8] {
+        // SAFETY: start and length are those of the buffer. It is freed when `self` goes, and written to only where there is no other
+        // reference to it.
+        unsafe { std::slice::from_raw_parts(self.data.as_ptr(), self.len) }
     }
 }
 
@@ -211,13 +230,7 @@ impl PageTable {
             self.epochs[index] = self.epoch;
             return;
         }
-        let copy = PageBuffer::zeroed(page.len);
-        // SAFETY: both buffers have `page.len` bytes and do not overlap, as `copy` is fresh.
-        unsafe {
-            copy.data
-                .as_ptr()
-                .copy_from_nonoverlapping(page.data.as_ptr(), page.len)
-        };
+        let copy = PageBuffer::copy_of(page.bytes());
         self.released_bytes += page.len as u64;
         self.put(index, copy);
     }
@@ -263,14 +276,7 @@ pub struct FrozenPage(Arc<PageBuffer>);
 impl FrozenPage {
     /// A page from a snapshot, or a copy of one.
     pub(crate) fn of_image(image: &[u8]) -> FrozenPage {
-        let page = PageBuffer::zeroed(image.len());
-        // SAFETY: the buffer has as many bytes and is fresh, so nothing else refers to it.
-        unsafe {
-            page.data
-                .as_ptr()
-                .copy_from_nonoverlapping(image.as_ptr(), image.len())
-        };
-        FrozenPage(Arc::new(page))
+        FrozenPage(Arc::new(PageBuffer::copy_of(image)))
     }
 
     /// Whether nothing else holds it: its table has another in its place, and no frozen copy has it.
@@ -279,9 +285,7 @@ impl FrozenPage {
     }
 
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: start and length are those of the buffer, whose bytes are all initialised. It is freed when the last `Arc` goes,
-        // and written to only where there is no other than this one.
-        unsafe { std::slice::from_raw_parts(self.0.data.as_ptr(), self.0.len) }
+        self.0.bytes()
     }
 
     /// The hash of the bytes, if it was set since they were last changed.
