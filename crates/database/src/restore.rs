@@ -6,7 +6,7 @@
 use std::mem;
 
 use lightcone_backup::{Decoder, Frame, Head, Item, Place, SnapshotHead, FORMAT};
-use lightcone_engine::{CommitOutput, Datastore, RecoveryError, Replayer};
+use lightcone_engine::{CommitOutput, CopyRoom, Datastore, RecoveryError, Replayer};
 use lightcone_log::{LocalLog, Log as _, LogError, LogOffset};
 use lightcone_snapshot::{SnapshotError, SnapshotStore, SnapshotWriter};
 use lightcone_types::{Hash, Identity};
@@ -223,9 +223,12 @@ impl Restore {
         // The change of the identity is the transaction behind those of the backup.
         let next = end + 1;
         let has_room = || self.options.disk.has_room_for(0);
-        let written = datastore
-            .snapshot()
-            .write_while(&self.store, next, has_room)?;
+        let written = datastore.snapshot().write_while(
+            &self.store,
+            next,
+            &CopyRoom::new(u64::MAX),
+            has_room,
+        )?;
         written.ok_or(RestoreError::NoRoom)?;
         self.store.prune(1)?;
         let log_options = lightcone_log::LogOptions {

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
+use lightcone_engine::CopyRoom;
 use lightcone_host::HostConfig;
 use lightcone_log::LogOffset;
 use lightcone_types::Identity;
@@ -65,6 +66,8 @@ pub(crate) struct Shared {
     pub status: Status,
     pub metrics: Arc<Metrics>,
     pub snapshots: SnapshotGate,
+    /// For pages that the writer copies while one is written.
+    pub copy_room: CopyRoom,
     pub history: History,
     /// Calls beside the writer.
     pub procedures: Procedures,
@@ -115,6 +118,7 @@ impl Shared {
             status: Status::new(),
             metrics: Arc::new(metrics),
             snapshots: SnapshotGate::default(),
+            copy_room: CopyRoom::new(options.limits.snapshot_copied_bytes_max),
             history: History::open(&options),
             reads: Arc::new(Semaphore::new(options.limits.reads_per_database_max.max(1))),
             first_tries: Arc::new(Semaphore::new(FIRST_TRIES_MAX)),

@@ -153,7 +153,7 @@ fn write_to(
     // One that was being written when this one was wanted may be the same.
     if !store.has_intact(next_offset)? {
         let mut found_room = true;
-        let written = snapshot.write_while(store, next_offset, || {
+        let written = snapshot.write_while(store, next_offset, &shared.copy_room, || {
             found_room = options.disk.has_room_for(0);
             found_room && may_go_on()
         })?;
@@ -242,6 +242,7 @@ fn not_written(shared: &Shared, error: &dyn std::fmt::Display) {
 
 impl Drop for SnapshotJob {
     fn drop(&mut self) {
+        self.shared.copy_room.end();
         // A writer that has stopped takes no more snapshots.
         let _ = self.shared.inbox.send(Input::SnapshotDone {
             log_bytes: self.log_bytes,

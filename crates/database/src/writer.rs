@@ -157,7 +157,7 @@ impl Writer {
     fn is_held_still(&mut self) -> bool {
         let config = self.shared.config.clone();
         self.guest.take_spare(&self.shared, &self.module, config);
-        self.guest.awaited().is_some() || self.way_out.is_full()
+        self.guest.awaited().is_some() || self.way_out.is_full() || self.has_copied_much()
     }
 
     /// What is left is done in the next step. Who waits for what is dropped at the end hears that the database is gone.

@@ -315,7 +315,6 @@ async fn compiling_a_set_is_bounded() {
     let directory = tempfile::tempdir().unwrap();
     let (database, _) = start(&directory, |options| {
         options.limits.queries_per_set_max = 2000;
-        options.limits.read_time_max = Duration::from_millis(100);
     })
     .await;
     let mut client = Client::connect(&database, STRANGER, 1).await;
@@ -326,6 +325,14 @@ async fn compiling_a_set_is_bounded() {
     let error = error_of(client.next().await);
     assert!(error.contains("at most 2000 queries [LC0703]"), "{error}");
     assert_eq!(rows_of(client.next().await), 0);
+    database.shutdown(ShutdownReason::ServerStop).await;
+
+    let (database, _) = start(&directory, |options| {
+        options.limits.queries_per_set_max = 2000;
+        options.limits.read_time_max = Duration::from_millis(100);
+    })
+    .await;
+    let mut client = Client::connect(&database, STRANGER, 1).await;
     let texts: Vec<_> = (0..2000).map(|n| long_query(n, 5000)).collect();
     client
         .send(&[subscribe(3, texts.iter().map(String::as_str).collect())])

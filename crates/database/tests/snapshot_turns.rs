@@ -361,6 +361,45 @@ async fn a_server_writes_two_snapshots_at_a_time() {
     }
 }
 
+/// Where all changes while a slow disk writes a snapshot, calls wait for the disk, and the database is not kept twice.
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_wait_for_a_snapshot_for_which_much_was_copied() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("db");
+    let (packs, commons) = (Arc::new(Packs::default()), commons());
+    packs.hold(true);
+    let _released = Released(packs.clone());
+    let mut options = options(&path, &packs, &commons);
+    // Some 40 pages, of which the first MiB is gathered before any is written.
+    options.limits.snapshot_log_bytes = 159 * 15_000;
+    options.limits.snapshot_copied_bytes_max = 2 * 65_536;
+    let database = create(options.clone()).await;
+    insert_all(&database, 0..160, 15_000).await;
+    until(|| packs.begun() == 1).await;
+    let changed = {
+        let database = database.clone();
+        tokio::spawn(async move {
+            for id in 0..160 {
+                let text = format!("UPDATE t SET text = 'short' WHERE id = {id}");
+                let updated = common::tables::sql(&database, OWNER, &text).await;
+                updated.expect("the row is there");
+            }
+        })
+    };
+    let metrics = || database.metrics().snapshots;
+    until(|| metrics().held_rounds > 0).await;
+    assert!(!changed.is_finished());
+    packs.hold(false);
+    changed.await.expect("all are changed");
+    until(|| metrics().times.count() > 0).await;
+    stop(database).await;
+    let database = open(options).await;
+    let text = "SELECT COUNT(*) AS n FROM t WHERE text = 'short'";
+    let found = common::tables::sql(&database, OWNER, text).await;
+    assert_eq!(found.expect("rows").0[0][0], json!(160));
+    stop(database).await;
+}
+
 /// The files of a database that has failed are given back before it counts as ended, also while a snapshot is written.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_database_that_failed_during_a_snapshot_opens_again() {

@@ -2,11 +2,15 @@
 //!
 //! `cargo bench -p lightcone-engine` prints one table; a name (`memory`, `transfer`, `reads`, `recovery`) after `--` picks
 //! a part. Every time is CPU time of the thread, so that a busy machine disturbs it less, and the median of the rounds;
-//! random accesses are spread over the whole table.
+//! random accesses are spread over the whole table. Of `recovery` it is time by the clock, as other threads take part.
+//!
+//! `-- large <directory> [MiB]` writes a snapshot of 5 GiB there while random rows are updated, of which pages of so many MiB may be
+//! copied; if there is one, it opens it.
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
-use lightcone_engine::{CommitOutput, Datastore, RangeBounds, RowBuffer};
+use lightcone_engine::{CommitOutput, CopyRoom, Datastore, RangeBounds, RowBuffer};
 use lightcone_log::{Epoch, Frame, LocalLog, Log, LogOffset, LogOptions, MemoryLog};
 use lightcone_schema::raw::{RawModuleDef, RawModuleDefV10};
 use lightcone_schema::{
@@ -14,6 +18,10 @@ use lightcone_schema::{
 };
 use lightcone_snapshot::SnapshotStore;
 use lightcone_types::{AlgebraicType as T, ColId, IndexId, TableId, TypeRef};
+
+/// That of the programs.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const ROUNDS: usize = 15;
 
@@ -385,21 +393,128 @@ fn recovery() {
         .expect("appended");
     }
     log.sync().expect("synced");
-    let start = Watch::start();
+    let start = Instant::now();
     let (datastore, report) =
         Datastore::recover(Path::new("."), &mut store, &log).expect("recovered");
-    let ms = start.ms();
+    let ms = start.elapsed().as_secs_f64() * 1e3;
     assert_eq!(report.replayed, 1_000_000);
     line("recovery: 1,000,000 rows and 1,000,000 records", ms, "ms");
     drop(datastore);
-    let start = Watch::start();
+    let start = Instant::now();
     Datastore::recover(Path::new("."), &mut store, &MemoryLog::new())
         .map(drop)
         .unwrap_or_default();
-    line("recovery: 1,000,000 rows alone", start.ms(), "ms");
+    let ms = start.elapsed().as_secs_f64() * 1e3;
+    line("recovery: 1,000,000 rows alone", ms, "ms");
+}
+
+/// Rows of the large database, and the bytes of the text in each: 5 GiB of pages.
+const LARGE_ROWS: u64 = 5_240_000;
+const TEXT_BYTES: usize = 1_000;
+
+fn text_row(id: u64, byte: u8) -> Vec<u8> {
+    let mut row = id.to_le_bytes().to_vec();
+    row.extend_from_slice(&(TEXT_BYTES as u32).to_le_bytes());
+    row.extend_from_slice(&id.to_le_bytes().map(|byte| byte & 127));
+    row.resize(12 + TEXT_BYTES, byte);
+    row
+}
+
+/// Updates random rows of the large database until `is_over`. Gives their number, the most memory by RSS, and the longest wait for a
+/// snapshot.
+fn update_at_random(
+    bench: &mut Bench,
+    room: &CopyRoom,
+    is_over: impl Fn() -> bool,
+) -> (u64, usize, Duration) {
+    let text = bench.datastore.table_id_from_name("text");
+    let index = bench.datastore.index_id_from_name("text_id_idx");
+    let (text, index) = (text.expect("a table"), index.expect("an index"));
+    let (mut updates, mut rss, mut longest) = (0, 0, Duration::ZERO);
+    while !is_over() {
+        bench.output.clear();
+        for _ in 0..64 {
+            let row = text_row(u64::from(bench.random(LARGE_ROWS as u32)), b'u');
+            bench.datastore.begin();
+            let updated = bench.datastore.update(text, index, &row, &mut Vec::new());
+            updated.expect("the key is there");
+            let committed = bench.datastore.commit(&mut bench.output);
+            committed.expect("the record fits");
+        }
+        updates += 64;
+        if updates % 1024 == 0 {
+            rss = rss.max(rss_bytes());
+        }
+        if !room.has_room(bench.datastore.released_bytes()) {
+            let start = Instant::now();
+            room.wait();
+            longest = longest.max(start.elapsed());
+        }
+    }
+    (updates, rss, longest)
+}
+
+fn large(directory: &str, copied_bytes_max: u64) {
+    let mut store = SnapshotStore::open(Path::new(directory)).expect("a directory");
+    let start = Instant::now();
+    let opened = Datastore::of_snapshot(&mut store, u64::MAX);
+    if let Ok((datastore, _)) = opened {
+        let seconds = start.elapsed().as_secs_f64();
+        line("pages", datastore.page_bytes() as f64 / 1e6, "MB");
+        line("memory by RSS", rss_bytes() as f64 / 1e6, "MB");
+        return line("opening", seconds, "s");
+    }
+    let mut bench = Bench::new();
+    let text = bench.datastore.table_id_from_name("text");
+    let text = text.expect("the table exists");
+    for first in (0..LARGE_ROWS).step_by(1_000) {
+        bench.output.clear();
+        bench.datastore.begin();
+        for id in first..first + 1_000 {
+            let row = text_row(id, b's');
+            let inserted = bench.datastore.insert(text, &row, &mut Vec::new());
+            inserted.expect("a new key");
+        }
+        let committed = bench.datastore.commit(&mut bench.output);
+        committed.expect("the record fits");
+    }
+    let pages = bench.datastore.page_bytes();
+    line("pages", pages as f64 / 1e6, "MB");
+    let room = CopyRoom::new(u64::MAX);
+    let until = Instant::now() + Duration::from_secs(5);
+    let (updates, rss, _) = update_at_random(&mut bench, &room, || Instant::now() > until);
+    line("memory by RSS before", rss as f64 / 1e6, "MB");
+    line("updates before", updates as f64 / 5.0, "each second");
+    let room = CopyRoom::new(copied_bytes_max);
+    let frozen = bench.datastore.snapshot();
+    room.begin(bench.datastore.released_bytes());
+    std::thread::scope(|scope| {
+        let start = Instant::now();
+        let writes = scope.spawn(|| {
+            let written = frozen.write_while(&store, LogOffset::FIRST, &room, || true);
+            written.expect("it is written");
+        });
+        let updated = update_at_random(&mut bench, &room, || writes.is_finished());
+        let ((updates, rss, longest), seconds) = (updated, start.elapsed().as_secs_f64());
+        line("snapshot", seconds, "s");
+        line("memory by RSS, at most", rss as f64 / 1e6, "MB");
+        line("updates meanwhile", updates as f64 / seconds, "each second");
+        line(
+            "longest wait of an update",
+            longest.as_secs_f64() * 1e3,
+            "ms",
+        );
+    });
 }
 
 fn main() {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    if let Some(at) = args.iter().position(|arg| arg == "large") {
+        let directory = args.get(at + 1).expect("a directory");
+        let mib = args.get(at + 2).and_then(|arg| arg.parse::<u64>().ok());
+        println!("| what | value | unit |\n|---|---|---|");
+        return large(directory, mib.map_or(u64::MAX, |mib| mib << 20));
+    }
     let only = std::env::args().nth(1).filter(|arg| !arg.starts_with('-'));
     let wanted = |name: &str| only.as_deref().is_none_or(|only| only == name);
     println!("| what | value | unit |\n|---|---|---|");

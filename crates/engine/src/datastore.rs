@@ -385,6 +385,12 @@ impl Datastore {
             .sum()
     }
 
+    /// Bytes of pages that a snapshot of these tables may hold alone, since they were copied or replaced; all that ever were.
+    pub fn released_bytes(&self) -> u64 {
+        let kept = self.states().filter(|state| !state.is_view());
+        kept.map(|state| state.table.rows().released_bytes()).sum()
+    }
+
     /// Memory of all tables in bytes; ordered indexes are estimated.
     pub fn heap_bytes(&self) -> usize {
         self.states().map(|state| state.table.heap_bytes()).sum()

@@ -38,11 +38,10 @@ impl Datastore {
                 (newest, LogOffset::MAX, moment)
             }
         };
-        let oldest = oldest(snapshots, feed)?;
         if end != LogOffset::MAX && end > durable {
             return Err(RecoveryError::Log(LogError::OutOfRange {
                 wanted: end,
-                oldest,
+                oldest: oldest(snapshots, feed)?,
                 next: durable,
             }));
         }
@@ -67,13 +66,16 @@ impl Datastore {
                 asked(bytes)
             });
             match read {
-                Err(RecoveryError::Log(LogError::OutOfRange { .. })) => return not_kept(oldest),
+                // It may have been trimmed just now.
+                Err(RecoveryError::Log(LogError::OutOfRange { .. })) => {
+                    return not_kept(oldest(snapshots, feed)?);
+                }
                 read => read?,
             }
         }
         let next_offset = replayer.next_offset();
         if next_offset == LogOffset::FIRST {
-            return not_kept(oldest);
+            return not_kept(oldest(snapshots, feed)?);
         }
         let datastore = replayer.finish()?;
         asked(datastore.heap_bytes() as u64)?;

@@ -5,18 +5,27 @@ use std::sync::Arc;
 
 use lightcone_log::LogOffset;
 use lightcone_snapshot::{ObjectHash, Snapshot, SnapshotError, SnapshotStats, SnapshotStore};
-use lightcone_table::{FrozenPage, RowStore, TableSnapshot, TableView};
+use lightcone_table::{FrozenPage, RowStore, TablePart, TableSnapshot, TableView};
 use lightcone_types::bsatn::{Encode, Reader};
 use lightcone_types::TableId;
 
+use crate::copy_room::CopyRoom;
 use crate::datastore::Datastore;
 use crate::error::RecoveryError;
+<<<<<<< HEAD
 use crate::index_builds::{build_all, Processors};
+=======
+use crate::processors::{do_all, Work};
+>>>>>>> h-mem
 use crate::system::SYSTEM_TABLE_ID_MAX;
 use crate::table_state::TableState;
 
 /// Version of the engine's part of a snapshot manifest.
 const MANIFEST_VERSION: u32 = 1;
+/// So many pages in a row are read, checked and put into memory by one thread: some 4 MiB.
+const PART_PAGES: usize = 64;
+/// While a snapshot is written, the pages that it alone holds are counted about so often.
+const COUNTS: usize = 256;
 
 /// The committed state of all tables at one offset. Cheap to take: pages are shared until the writer touches them.
 pub struct DatastoreSnapshot {
@@ -49,10 +58,59 @@ impl TableHash {
 pub(crate) type TablePages = (TableId, Vec<ObjectHash>);
 
 /// A page on its way to the disk.
-enum Page {
-    /// It is there already.
-    Stored(ObjectHash),
-    Frozen(FrozenPage),
+struct Page {
+    frozen: FrozenPage,
+    /// Where its hash belongs.
+    table: usize,
+    number: usize,
+}
+
+/// The pages that are still to be written.
+struct Unwritten {
+    /// Those that may be the writer's too, the next one last.
+    shared: Vec<Page>,
+    /// Those that take memory of their own, since the writer has copied them.
+    copied: Vec<Page>,
+    /// Pages until they are counted again.
+    uncounted: usize,
+    count_every: usize,
+}
+
+impl Unwritten {
+    fn new(mut pages: Vec<Page>) -> Unwritten {
+        pages.reverse();
+        Unwritten {
+            count_every: pages.len() / COUNTS + 1,
+            shared: pages,
+            copied: Vec::new(),
+            uncounted: 0,
+        }
+    }
+
+    /// The next page, and how much memory is free when it is gone: first those that the writer waits for.
+    fn next(&mut self, room: &CopyRoom) -> Option<(Page, u64)> {
+        if self.uncounted == 0 {
+            self.count(room);
+        }
+        self.uncounted -= 1;
+        match self.copied.pop() {
+            Some(page) => {
+                let bytes = page.frozen.bytes().len() as u64;
+                Some((page, bytes))
+            }
+            None => self.shared.pop().map(|page| (page, 0)),
+        }
+    }
+
+    fn count(&mut self, room: &CopyRoom) {
+        self.uncounted = self.count_every;
+        let shared = std::mem::take(&mut self.shared).into_iter();
+        let (copied, shared): (Vec<_>, Vec<_>) = shared.partition(|page| page.frozen.is_alone());
+        self.shared = shared;
+        self.copied.extend(copied);
+        let bytes = self.copied.iter().map(|page| page.frozen.bytes().len());
+        room.set_held(bytes.sum::<usize>() as u64);
+    }
 }
 
 impl Datastore {
@@ -89,7 +147,7 @@ impl Datastore {
         Some(self.at_mut(slot).table.freeze())
     }
 
-    /// `may_go_on` is asked before every page of a user's table.
+    /// `may_go_on` is asked all the time, on this thread.
     pub(crate) fn load_snapshot(
         &mut self,
         snapshot: &Snapshot,
@@ -127,26 +185,24 @@ impl Datastore {
         processors: Processors,
         may_go_on: &dyn Fn() -> bool,
     ) -> Result<(), RecoveryError> {
-        let wrong = |detail: String| RecoveryError::Manifest {
-            offset: snapshot.offset,
-            detail,
-        };
-        let mut page_count = 0;
+        let offset = snapshot.offset;
+        let wrong = move |detail: String| RecoveryError::Manifest { offset, detail };
+        let page_count = tables.iter().map(|(_, pages)| pages.len()).sum();
+        let (mut slots, mut loads): (Vec<_>, Vec<Work<'_, TablePart>>) = (Vec::new(), Vec::new());
         for (id, pages) in tables {
-            page_count += pages.len();
             let slot = self
                 .slot(*id)
                 .map_err(|_| wrong(format!("table {} is not in the catalog", id.0)))?;
-            let table = &mut self.at_mut(slot).table;
-            for (number, hash) in pages.iter().enumerate() {
-                if !may_go_on() {
-                    return Err(RecoveryError::GivenUp);
-                }
-                let page = snapshot.read(hash)?;
-                table
-                    .load_page(number, &page, Some(hash.0))
-                    .map_err(|error| wrong(error.to_string()))?;
+            for (nth, hashes) in pages.chunks(PART_PAGES).enumerate() {
+                let part = self.at_mut(slot).table.part(nth * PART_PAGES);
+                slots.push(slot);
+                loads.push(Box::new(move || load_part(snapshot, part, hashes)));
             }
+        }
+        let parts = do_all(loads, page_count, may_go_on)?;
+        for (slot, part) in slots.into_iter().zip(parts) {
+            let appended = self.at_mut(slot).table.append(part);
+            appended.map_err(|error| wrong(error.to_string()))?;
         }
         let is_loaded =
             |state: &&mut TableState| tables.iter().any(|(id, _)| *id == state.table.schema.id);
@@ -156,10 +212,36 @@ impl Datastore {
         states.sort_by_key(|state| Reverse(state.table.rows().row_count()));
         let builds = states
             .into_iter()
+<<<<<<< HEAD
             .flat_map(|state| state.table.index_builds());
         let built = build_all(builds.collect(), page_count, processors);
         built.map_err(|error| wrong(error.to_string()))
+=======
+            .flat_map(|state| state.table.index_builds())
+            .map(|build| -> Work<'_, ()> {
+                Box::new(move || build().map_err(|error| wrong(error.to_string())))
+            });
+        do_all(builds.collect(), page_count, &|| true).map(drop)
+>>>>>>> h-mem
     }
+}
+
+/// Reads pages of a table, and checks them.
+fn load_part(
+    snapshot: &Snapshot,
+    mut part: TablePart,
+    hashes: &[ObjectHash],
+) -> Result<TablePart, RecoveryError> {
+    let mut image = Vec::new();
+    for hash in hashes {
+        snapshot.read_into(hash, &mut image)?;
+        let loaded = part.load(&image, Some(hash.0));
+        loaded.map_err(|error| RecoveryError::Manifest {
+            offset: snapshot.offset,
+            detail: error.to_string(),
+        })?;
+    }
+    Ok(part)
 }
 
 impl Datastore {
@@ -205,7 +287,8 @@ impl DatastoreSnapshot {
         store: &SnapshotStore,
         next_offset: LogOffset,
     ) -> Result<SnapshotStats, SnapshotError> {
-        let written = self.write_while(store, next_offset, || true)?;
+        let room = CopyRoom::new(u64::MAX);
+        let written = self.write_while(store, next_offset, &room, || true)?;
         Ok(written.expect("it was not given up"))
     }
 
@@ -213,7 +296,8 @@ impl DatastoreSnapshot {
     /// was; nothing is left behind then.
     ///
     /// A page that has not changed since a snapshot has told its hash is named, and neither read nor hashed. Each page is let go of
-    /// as soon as it is on its way to the disk: the writer copies those that are held before it changes them.
+    /// as soon as it is on its way to the disk: the writer copies those that are held before it changes them. Those that it has copied
+    /// are written first, and `room` bounds them.
     ///
     /// # Errors
     /// As [`write_to`](Self::write_to).
@@ -221,41 +305,49 @@ impl DatastoreSnapshot {
         self,
         store: &SnapshotStore,
         next_offset: LogOffset,
+        room: &CopyRoom,
         mut may_go_on: impl FnMut() -> bool,
     ) -> Result<Option<SnapshotStats>, SnapshotError> {
         let mut writer = store.begin(next_offset)?;
         // First those that need not be written, as they can go at once.
-        let mut tables: Vec<(TableId, Vec<Page>)> = Vec::with_capacity(self.tables.len());
+        let mut tables: Vec<TablePages> = Vec::with_capacity(self.tables.len());
+        let mut unwritten = Vec::new();
         for table in self.tables {
-            let mut pages = Vec::with_capacity(table.rows.page_count());
-            for page in table.rows.into_pages() {
+            let mut hashes = Vec::with_capacity(table.rows.page_count());
+            for (number, frozen) in table.rows.into_pages().enumerate() {
                 if !may_go_on() {
                     return Ok(None);
                 }
-                pages.push(match page.hash().map(ObjectHash) {
-                    Some(hash) if writer.reuse(&hash) => Page::Stored(hash),
-                    _ => Page::Frozen(page),
-                });
+                let known = frozen.hash().map(ObjectHash);
+                hashes.push(known.unwrap_or(ObjectHash([0; 32])));
+                if !known.is_some_and(|hash| writer.reuse(&hash)) {
+                    unwritten.push(Page {
+                        frozen,
+                        table: tables.len(),
+                        number,
+                    });
+                }
             }
-            tables.push((table.schema.id, pages));
+            tables.push((table.schema.id, hashes));
         }
+        let mut unwritten = Unwritten::new(unwritten);
+        while let Some((page, freed_bytes)) = unwritten.next(room) {
+            if !may_go_on() {
+                return Ok(None);
+            }
+            let hash = writer.put(page.frozen.bytes())?;
+            page.frozen.set_hash(hash.0);
+            tables[page.table].1[page.number] = hash;
+            drop(page);
+            room.let_go(freed_bytes);
+        }
+        room.end();
         let mut manifest = MANIFEST_VERSION.to_vec();
         (tables.len() as u32).encode(&mut manifest);
-        for (id, pages) in tables {
+        for (id, hashes) in tables {
             id.0.encode(&mut manifest);
-            (pages.len() as u32).encode(&mut manifest);
-            for page in pages {
-                let hash = match page {
-                    Page::Stored(hash) => hash,
-                    Page::Frozen(page) => {
-                        if !may_go_on() {
-                            return Ok(None);
-                        }
-                        let hash = writer.put(page.bytes())?;
-                        page.set_hash(hash.0);
-                        hash
-                    }
-                };
+            (hashes.len() as u32).encode(&mut manifest);
+            for hash in hashes {
                 manifest.extend_from_slice(&hash.0);
             }
         }

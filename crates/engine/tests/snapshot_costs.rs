@@ -4,9 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::common::*;
-use lightcone_engine::{CommitOutput, Datastore};
+use lightcone_engine::{CommitOutput, CopyRoom, Datastore};
 use lightcone_log::{Epoch, Frame, Log, LogOffset, MemoryLog};
-use lightcone_snapshot::{SnapshotStats, SnapshotStore};
+use lightcone_snapshot::{SnapshotError, SnapshotStats, SnapshotStore};
 use lightcone_storage::sim::SimStorage;
 use lightcone_types::{AlgebraicType as T, TableId};
 
@@ -145,7 +145,8 @@ fn pages_are_let_go_of_as_they_are_written() {
     let mut asked = 0;
     let mut copied = Vec::new();
     let page_count = datastore.table(wide).expect("a table").rows().page_count();
-    let written = frozen.write_while(&snapshots, LogOffset::new(1), || {
+    let room = CopyRoom::new(u64::MAX);
+    let written = frozen.write_while(&snapshots, LogOffset::new(1), &room, || {
         asked += 1;
         // All pages are asked for once before anything is written, and system tables come first.
         if asked == 2 * page_count {
@@ -168,6 +169,73 @@ fn pages_are_let_go_of_as_they_are_written() {
     let copy = world.recovered(&storage).datastore;
     let first = rows(&copy, wide).into_iter().find(|row| row[..4] == [0; 4]);
     assert_eq!(first.expect("a row"), wide_row(0, 0));
+}
+
+#[test]
+fn pages_that_were_copied_are_written_first_and_have_a_bound() {
+    let storage = SimStorage::new(1);
+    let mut world = World::new(&storage);
+    let (wide, snapshots) = (world.table(), open(&storage));
+    let before = rows(&world.datastore, wide);
+    let frozen = world.datastore.snapshot();
+    let pages: usize = frozen.tables().iter().map(|t| t.rows.page_count()).sum();
+    let datastore = &mut world.datastore;
+    let page_bytes = datastore.table(wide).expect("a table").rows().pages();
+    let page_bytes = page_bytes.last().expect("a page").len() as u64;
+    // Two may be copied, and four are.
+    let room = CopyRoom::new(2 * page_bytes);
+    room.begin(datastore.released_bytes());
+    let (mut asked, mut has_room_again) = (0, None);
+    let written = frozen.write_while(&snapshots, LogOffset::new(1), &room, || {
+        asked += 1;
+        if asked == pages + 1 {
+            for nth in 1..=4 {
+                assert_eq!(room.has_room(datastore.released_bytes()), nth < 4);
+                replace(datastore, ROWS - 100 * nth, 9);
+            }
+        }
+        if asked > pages && room.has_room(datastore.released_bytes()) {
+            has_room_again.get_or_insert(asked - pages);
+        }
+        true
+    });
+    assert!(written.expect("it is written").is_some());
+    // Behind the one that was on its way then, and two that were copied.
+    assert_eq!(has_room_again, Some(4));
+    let copy = world.recovered(&storage).datastore;
+    assert_eq!(rows(&copy, wide), before);
+}
+
+/// Pages are read on all processors, and what is said of a damaged file does not depend on which is first.
+#[test]
+fn the_first_damaged_page_is_named() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut world = World::new(&SimStorage::new(1));
+    let mut snapshots = SnapshotStore::open(directory.path()).expect("a directory");
+    let wide = world.table();
+    let table = world.datastore.table(wide).expect("a table");
+    assert!(table.rows().page_count() > 64, "they are in two parts");
+    let written = world.datastore.snapshot();
+    let written = written.write_to(&snapshots, LogOffset::new(1));
+    written.expect("it is written");
+    let pack = directory.path().join(format!("{:020}.pack", 0));
+    let mut bytes = std::fs::read(&pack).expect("a pack");
+    let (first, last) = (bytes.len() / 2, bytes.len() - 1_000);
+    for place in [first, last] {
+        bytes[place] ^= 4;
+    }
+    std::fs::write(&pack, bytes).expect("it is written");
+    let loaded = Datastore::of_snapshot(&mut snapshots, u64::MAX);
+    assert!(loaded.is_err());
+    let SnapshotError::Damaged {
+        file, byte_offset, ..
+    } = &snapshots.problems()[0].error
+    else {
+        panic!("it is damaged: {:?}", snapshots.problems());
+    };
+    assert_eq!(*file, pack);
+    let byte_offset = byte_offset.get() as usize;
+    assert!(byte_offset <= first && first - byte_offset < 65_536);
 }
 
 /// A page that is written to after a snapshot has told its hash is another page.

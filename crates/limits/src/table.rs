@@ -287,6 +287,12 @@ section! {
                     `SMALL_BYTES` (`crates/database/src/snapshot.rs`), 16 MiB, do not count";
                 reached "as above. What the next start replays is at most as much, and what comes while the snapshot is written";
 
+            /// Most bytes of pages that the writer copies to change them while a snapshot is written; beyond it, the database waits.
+            snapshot_copied_bytes_max: u64 = 1 << 30;
+                bounds "pages as they were, which the writer has copied to change them while a snapshot is written; these are written first. \
+                    What one round copies comes on top";
+                reached "wait: the writer takes no input until some are written, so that a database of which all changes goes on as fast as the disk writes pages";
+
             /// Snapshots that are kept; older ones are removed, with the log before them.
             snapshots_kept: usize = 2;
                 bounds "snapshots";

@@ -38,5 +38,5 @@ pub use rows::RowStore;
 pub use table::alter::{AlterError, Altered, Clashes, Tick, CLASHES_MAX};
 pub use table::held::IndexChanges;
 pub use table::hold::IndexBuild;
-pub use table::{InsertError, Inserted, PartBuild, Table, TableSnapshot, TableView};
+pub use table::{InsertError, Inserted, PartBuild, Table, TablePart, TableSnapshot, TableView};
 pub use tables::{CurrentTables, Tables};

@@ -5,7 +5,7 @@
 //! counts, copies the page if it must, and gives it the new epoch. Every other write costs one comparison of integers and
 //! no atomic operation.
 
-use std::alloc::{alloc_zeroed, dealloc, handle_alloc_error, Layout};
+use std::alloc::{alloc, alloc_zeroed, dealloc, handle_alloc_error, Layout};
 use std::ptr::NonNull;
 use std::sync::{Arc, OnceLock};
 
@@ -26,8 +26,8 @@ struct PageBuffer {
     hash: OnceLock<PageHash>,
 }
 
-// SAFETY: the buffer is plain bytes. It is written only through `PageTable::bytes_mut`, which requires that no other
-// reference to the buffer exists; every other access is a shared read.
+// SAFETY: the buffer is plain bytes. Once it is shared it is written only through `PageTable::bytes_mut`, which requires that no
+// other reference to the buffer exists; every other access is a shared read.
 unsafe impl Send for PageBuffer {}
 // SAFETY: as above.
 unsafe impl Sync for PageBuffer {}
@@ -38,17 +38,36 @@ impl PageBuffer {
     }
 
     fn zeroed(len: usize) -> PageBuffer {
-        let layout = Self::layout(len);
         // SAFETY: the layout has a non-zero size.
-        let data = unsafe { alloc_zeroed(layout) };
-        match NonNull::new(data) {
-            Some(data) => PageBuffer {
-                data,
-                len,
-                hash: OnceLock::new(),
-            },
-            None => handle_alloc_error(layout),
+        let data = unsafe { alloc_zeroed(Self::layout(len)) };
+        PageBuffer::of(data, len)
+    }
+
+    /// Nothing but these bytes is written to: an allocator that zeroes memory may touch more of it than was asked for.
+    fn copy_of(bytes: &[u8]) -> PageBuffer {
+        // SAFETY: the layout has a non-zero size.
+        let data = unsafe { alloc(Self::layout(bytes.len())) };
+        let page = PageBuffer::of(data, bytes.len());
+        // SAFETY: the buffer has as many bytes, and does not overlap with them, as it is fresh.
+        unsafe { data.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+        page
+    }
+
+    /// A buffer of the layout for so many bytes, unless there was no memory.
+    fn of(data: *mut u8, len: usize) -> PageBuffer {
+        let data = NonNull::new(data);
+        PageBuffer {
+            data: data.unwrap_or_else(|| handle_alloc_error(Self::layout(len))),
+            len,
+            hash: OnceLock::new(),
         }
+    }
+
+    /// All of them are initialised by now.
+    fn bytes(&self) -> &[u8] {
+        // SAFETY: start and length are those of the buffer. It is freed when `self` goes, and written to only where there is no other
+        // reference to it.
+        unsafe { std::slice::from_raw_parts(self.data.as_ptr(), self.len) }
     }
 }
 
@@ -100,35 +119,25 @@ impl PageTable {
     }
 
     pub fn push_zeroed(&mut self, len: usize) -> PageNumber {
-        let page = PageBuffer::zeroed(len);
+        let page = self.push(FrozenPage(Arc::new(PageBuffer::zeroed(len))));
+        self.epochs[page.index()] = self.epoch;
+        page
+    }
+
+    /// A page of another table. It is not exclusive: the first write to it forgets its hash.
+    pub fn push(&mut self, page: FrozenPage) -> PageNumber {
+        let FrozenPage(page) = page;
         self.starts.push(page.data);
-        self.lens.push(page_len(len));
-        self.bytes += len;
-        self.epochs.push(self.epoch);
+        self.lens.push(page_len(page.len));
+        self.bytes += page.len;
+        self.epoch = self.epoch.max(PageEpoch(1));
+        self.epochs.push(PageEpoch(self.epoch.0 - 1));
         if self.groups.len() * GROUP_PAGES < self.starts.len() {
             self.groups.push(Arc::default());
         }
         let last = self.groups.last_mut().expect("one was just made");
-        Arc::make_mut(last).0.push(Arc::new(page));
+        Arc::make_mut(last).0.push(page);
         PageNumber::new(self.starts.len() - 1)
-    }
-
-    /// A page from a snapshot, which knows its hash, or a copy of one.
-    pub fn push_image(&mut self, image: &[u8], hash: Option<PageHash>) -> PageNumber {
-        let page = self.push_zeroed(image.len());
-        self.bytes_mut(page).copy_from_slice(image);
-        let Some(hash) = hash else {
-            return page;
-        };
-        let group = self.groups.last_mut().expect("one was just made");
-        let last = Arc::make_mut(group).0.last_mut();
-        let buffer = last.and_then(Arc::get_mut);
-        buffer.expect("a new page is ours alone").hash = hash.into();
-        // From here on it is not exclusive: the first write to it forgets the hash.
-        let epoch = &mut self.epoch;
-        *epoch = (*epoch).max(PageEpoch(1));
-        self.epochs[page.index()] = PageEpoch(epoch.0 - 1);
-        page
     }
 
     /// Puts a new zeroed page in the place of another.
@@ -221,13 +230,7 @@ impl PageTable {
             self.epochs[index] = self.epoch;
             return;
         }
-        let copy = PageBuffer::zeroed(page.len);
-        // SAFETY: both buffers have `page.len` bytes and do not overlap, as `copy` is fresh.
-        unsafe {
-            copy.data
-                .as_ptr()
-                .copy_from_nonoverlapping(page.data.as_ptr(), page.len)
-        };
+        let copy = PageBuffer::copy_of(page.bytes());
         self.released_bytes += page.len as u64;
         self.put(index, copy);
     }
@@ -246,7 +249,7 @@ impl PageTable {
         }
     }
 
-    /// The pages of a frozen copy, each of which lets go of its bytes alone.
+    /// The pages one by one. Of a frozen copy, each lets go of its bytes alone.
     pub fn into_pages(self) -> impl Iterator<Item = FrozenPage> {
         let groups = self.groups.into_iter();
         let pages = groups.flat_map(|group| match Arc::try_unwrap(group) {
@@ -266,14 +269,23 @@ impl PageTable {
     }
 }
 
-/// A page as it was when its table was frozen. As long as this is there, the writer copies the page before it changes it.
+/// A page as it was when its table was frozen, or that is on its way into one. As long as this is there, the writer copies the page
+/// before it changes it.
 pub struct FrozenPage(Arc<PageBuffer>);
 
 impl FrozenPage {
+    /// A page from a snapshot, or a copy of one.
+    pub(crate) fn of_image(image: &[u8]) -> FrozenPage {
+        FrozenPage(Arc::new(PageBuffer::copy_of(image)))
+    }
+
+    /// Whether nothing else holds it: its table has another in its place, and no frozen copy has it.
+    pub fn is_alone(&self) -> bool {
+        Arc::strong_count(&self.0) == 1
+    }
+
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: start and length are those of the buffer, whose bytes are all initialised. It is freed when the last `Arc` goes,
-        // and written to only where there is no other than this one.
-        unsafe { std::slice::from_raw_parts(self.0.data.as_ptr(), self.0.len) }
+        self.0.bytes()
     }
 
     /// The hash of the bytes, if it was set since they were last changed.

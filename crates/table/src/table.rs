@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::id_table::IdTable;
 use crate::index::Index;
 use crate::layout::RowLayout;
-use crate::page::PageHash;
+use crate::page::{FrozenPage, PageHash};
 use crate::row_id::{RowId, ROW_IDS_MAX};
 use crate::rows::RowStore;
 use crate::seed::Seed;
@@ -94,6 +94,38 @@ fn build(
             Err(Error::bad_page(table, detail))
         }
     }
+}
+
+/// Pages in a row of a table that is loaded, on any thread.
+pub struct TablePart {
+    schema: Arc<TableSchema>,
+    layout: Arc<RowLayout>,
+    first_page: usize,
+    /// Knows what pages look like.
+    empty: RowStore,
+    pages: Vec<FrozenPage>,
+}
+
+impl TablePart {
+    /// Adds the next page image, and what a snapshot calls it.
+    ///
+    /// # Errors
+    /// It is not a possible page of this table.
+    pub fn load(&mut self, image: &[u8], hash: Option<PageHash>) -> Result<(), Error> {
+        let number = self.first_page + self.pages.len();
+        let checked = self.empty.check_page(image, &self.layout);
+        checked.map_err(|detail| bad_page(&self.schema, number, &detail))?;
+        let page = FrozenPage::of_image(image);
+        if let Some(hash) = hash {
+            page.set_hash(hash);
+        }
+        self.pages.push(page);
+        Ok(())
+    }
+}
+
+fn bad_page(schema: &TableSchema, number: usize, detail: &str) -> Error {
+    Error::bad_page(&schema.name, format!("page {number}: {detail}"))
 }
 
 /// Frozen rows of a table, without indexes.
@@ -439,27 +471,39 @@ impl Table {
     /// # Errors
     /// A page is not a possible page of this table, or two rows violate a unique index.
     pub fn load<'p>(&mut self, pages: impl Iterator<Item = &'p [u8]>) -> Result<(), Error> {
-        for (number, page) in pages.enumerate() {
-            self.load_page(number, page, None)?;
+        let mut part = self.part(0);
+        for page in pages {
+            part.load(page, None)?;
         }
+        self.append(part)?;
         self.build_indexes()
     }
 
-    /// Appends one page image, and what a snapshot calls it; call [`build_indexes`](Self::build_indexes) after the last.
+    /// For the pages from this one on, to be loaded apart from the table.
+    pub fn part(&self, first_page: usize) -> TablePart {
+        TablePart {
+            schema: self.schema.clone(),
+            layout: self.layout.clone(),
+            first_page,
+            empty: RowStore::new(&self.layout),
+            pages: Vec::new(),
+        }
+    }
+
+    /// Appends what was loaded; call [`build_indexes`](Self::build_indexes) after the last.
     ///
     /// # Errors
-    /// The page is not a possible page of this table.
-    pub fn load_page(
-        &mut self,
-        number: usize,
-        page: &[u8],
-        hash: Option<PageHash>,
-    ) -> Result<(), Error> {
+    /// The table has more pages than row ids can name.
+    pub fn append(&mut self, part: TablePart) -> Result<(), Error> {
         self.frozen = None;
-        let TableView { rows, layout, .. } = &mut self.view;
-        rows.load_page(page, hash, layout).map_err(|detail| {
-            Error::bad_page(&self.schema.name, format!("page {number}: {detail}"))
-        })
+        for page in part.pages {
+            if !self.view.rows.append(page) {
+                let number = self.view.rows.page_count();
+                let detail = "the table has more pages than row ids can name";
+                return Err(bad_page(&self.schema, number, detail));
+            }
+        }
+        Ok(())
     }
 
     /// Builds all indexes over the loaded rows.

@@ -8,12 +8,13 @@ use lightcone_types::Timestamp;
 
 use super::histogram::{Histogram, HistogramSnapshot};
 
-/// Counted by the thread that writes snapshots.
+/// Counted by the thread that writes snapshots, and by the writer that waits for it.
 #[derive(Default)]
 pub(crate) struct SnapshotCounters {
     times: Histogram,
     bytes: AtomicU64,
     failed: AtomicU64,
+    held_rounds: AtomicU64,
 }
 
 impl SnapshotCounters {
@@ -27,11 +28,16 @@ impl SnapshotCounters {
         self.failed.fetch_add(1, Relaxed);
     }
 
+    pub fn note_held_writer(&self) {
+        self.held_rounds.fetch_add(1, Relaxed);
+    }
+
     pub fn read(&self) -> SnapshotMetrics {
         SnapshotMetrics {
             times: self.times.snapshot(),
             bytes: self.bytes.load(Relaxed),
             failed: self.failed.load(Relaxed),
+            held_rounds: self.held_rounds.load(Relaxed),
         }
     }
 }
@@ -45,6 +51,8 @@ pub struct SnapshotMetrics {
     pub bytes: u64,
     /// Those that could not be written.
     pub failed: u64,
+    /// Rounds of the writer after which it waited for one, because it had copied too many pages.
+    pub held_rounds: u64,
 }
 
 impl SnapshotMetrics {
@@ -52,6 +60,7 @@ impl SnapshotMetrics {
         self.times.add(&other.times);
         self.bytes += other.bytes;
         self.failed += other.failed;
+        self.held_rounds += other.held_rounds;
     }
 }
 

@@ -56,16 +56,25 @@ impl Writer {
             self.state.snapshot_running = false;
             return;
         }
+        let snapshot = self.datastore.snapshot();
+        let released_bytes = self.datastore.released_bytes();
+        self.shared.copy_room.begin(released_bytes);
         let job = SnapshotJob {
             shared: self.shared.clone(),
             committer: self.way_out.log.clone(),
-            snapshot: Some(self.datastore.snapshot()),
+            snapshot: Some(snapshot),
             next_offset: self.next_offset,
             log_bytes: self.log_bytes(),
             due_bytes: self.snapshot_due_bytes,
             _turn: turn,
         };
         job.begin();
+    }
+
+    /// Whether so many pages were copied because of the snapshot that is being written that some of it has to be written first.
+    pub(super) fn has_copied_much(&self) -> bool {
+        let room = &self.shared.copy_room;
+        self.state.snapshot_running && !room.has_room(self.datastore.released_bytes())
     }
 
     /// A snapshot has ended. From so many bytes of the log on those are counted that make the next one due.

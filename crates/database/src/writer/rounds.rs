@@ -30,6 +30,10 @@ impl Writer {
         self.count_transactions();
         let effects = &mut self.state.effects;
         self.state.is_held |= self.way_out.hand_on(effects, self.next_offset);
+        if self.has_copied_much() {
+            self.state.is_held = true;
+            self.shared.metrics.snapshots.note_held_writer();
+        }
         self.state.failed |= self.way_out.has_failed;
     }
 

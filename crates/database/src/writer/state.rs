@@ -157,7 +157,7 @@ pub(crate) struct WriterState {
     /// The last reading of the clock, if nothing but the calls of `run` was done since.
     pub(super) last_reading: Option<Instant>,
     pub(super) run: Run,
-    /// The writer takes nothing more: so much waits for the log, or for fan-out, or an instance is being made.
+    /// The writer takes nothing more: so much waits for the log, for fan-out or for a snapshot, or an instance is being made.
     pub(super) is_held: bool,
     pub(super) log_bytes_at_snapshot: u64,
     pub(super) snapshot_running: bool,

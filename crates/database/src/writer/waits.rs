@@ -32,7 +32,10 @@ impl Writer {
             _ if self.state.is_held => {
                 return match self.guest.awaited() {
                     Some(made) => wait_for(made),
-                    None => self.way_out.wait_for_room(),
+                    None => {
+                        self.way_out.wait_for_room();
+                        self.shared.copy_room.wait();
+                    }
                 };
             }
             _ => return self.inputs.wait(),

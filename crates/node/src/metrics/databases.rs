@@ -82,6 +82,8 @@ pub(super) fn put(text: &mut Text, databases: &[Shown]) {
             "Bytes that were written for snapshots; what older ones have on the disk is not written again.";
         Counter "lightcone_snapshots_failed_total" db |of| of.metrics.snapshots.failed,
             "Snapshots that could not be written.";
+        Counter "lightcone_snapshot_held_rounds_total" db |of| of.metrics.snapshots.held_rounds,
+            "Rounds after which the writer waited for a snapshot, because of limits.snapshot-copied-bytes-max.";
         Gauge "lightcone_history_from_transaction" db |of| of.metrics.retained.from.get(),
             "The state before this transaction, and before each later one, can be read.";
         Gauge "lightcone_history_since_seconds" db |of| of.metrics.retained.since.map(|since| Seconds(since.micros().max(0) as u64 * 1000)),

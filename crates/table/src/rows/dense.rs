@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::layout::RowLayout;
-use crate::page::{PageHash, PageTable, PAGE_BYTES};
+use crate::page::{FrozenPage, PageTable, PAGE_BYTES};
 use crate::row_id::{PageNumber, RowId, Slot, ROW_IDS_MAX};
 
 /// Rows of one size. A page holds a power of two of them, then one presence bit each.
@@ -165,8 +165,7 @@ impl DenseRows {
     }
 
     fn new_page(&mut self) -> Option<PageNumber> {
-        let ids_end = (self.pages.len() as u64 + 1) << self.slot_bits;
-        if ids_end > u64::from(ROW_IDS_MAX) {
+        if !self.has_room() {
             return None;
         }
         let page = self.pages.push_zeroed(self.page_bytes());
@@ -215,12 +214,8 @@ impl DenseRows {
         self.row_count = 0;
     }
 
-    pub fn load_page(
-        &mut self,
-        image: &[u8],
-        hash: Option<PageHash>,
-        layout: &RowLayout,
-    ) -> Result<(), String> {
+    /// Whether these bytes are a possible page.
+    pub fn check_page(&self, image: &[u8], layout: &RowLayout) -> Result<(), String> {
         if image.len() != self.page_bytes() {
             return Err(format!(
                 "{} bytes long, expected {}",
@@ -228,25 +223,31 @@ impl DenseRows {
                 self.page_bytes()
             ));
         }
-        let ids_end = (self.pages.len() as u64 + 1) << self.slot_bits;
-        if ids_end > u64::from(ROW_IDS_MAX) {
-            return Err("the table has more pages than row ids can name".into());
-        }
         let mut problem = None;
-        let mut rows = 0;
         dense_rows(image, self.row_bytes, self.slots(), |slot, row| {
-            rows += 1;
             if let Err(error) = layout.validate(row) {
                 problem.get_or_insert_with(|| format!("row {}: {error}", slot.index()));
             }
         });
-        if let Some(problem) = problem {
-            return Err(problem);
+        problem.map_or(Ok(()), Err)
+    }
+
+    /// Whether the table may have one page more.
+    fn has_room(&self) -> bool {
+        (self.pages.len() as u64 + 1) << self.slot_bits <= u64::from(ROW_IDS_MAX)
+    }
+
+    /// Appends a page that was checked. False: there are as many as row ids can name.
+    pub fn append(&mut self, page: FrozenPage) -> bool {
+        if !self.has_room() {
+            return false;
         }
-        let page = self.pages.push_image(image, hash);
+        let bitmap = &page.bytes()[self.bitmap_start()..];
+        let rows: u32 = bitmap.iter().map(|byte| byte.count_ones()).sum();
+        let page = self.pages.push(page);
         self.open_page(page, self.slots() - rows as usize);
-        self.row_count += rows;
-        Ok(())
+        self.row_count += u64::from(rows);
+        true
     }
 
     pub fn heap_bytes(&self) -> usize {

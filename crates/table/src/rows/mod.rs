@@ -9,7 +9,7 @@ mod slotted;
 use self::dense::DenseRows;
 use self::slotted::SlottedRows;
 use crate::layout::RowLayout;
-use crate::page::{FrozenPage, PageHash, PageTable};
+use crate::page::{FrozenPage, PageTable};
 use crate::row_id::{PageNumber, RowId, Slot, SLOT_BITS};
 
 /// Fixed-size rows above this size go to slotted pages, where an odd size wastes less.
@@ -181,17 +181,20 @@ impl RowStore {
         self.page_table().released_bytes()
     }
 
-    /// Appends a page read from a snapshot, which knows its hash, after checking that it is a possible page of this table.
+    /// Whether bytes from a snapshot are a possible page of this table.
     ///
     /// # Errors
     /// The error in the page.
-    pub(crate) fn load_page(
-        &mut self,
-        image: &[u8],
-        hash: Option<PageHash>,
-        layout: &RowLayout,
-    ) -> Result<(), String> {
-        rows_of!(&mut self.0, rows => rows.load_page(image, hash, layout))
+    pub(crate) fn check_page(&self, image: &[u8], layout: &RowLayout) -> Result<(), String> {
+        match &self.0 {
+            Kind::Dense(rows) => rows.check_page(image, layout),
+            Kind::Slotted(_) => slotted::check_page(image, layout),
+        }
+    }
+
+    /// Appends a page that was checked. False: there are as many as row ids can name.
+    pub(crate) fn append(&mut self, page: FrozenPage) -> bool {
+        rows_of!(&mut self.0, rows => rows.append(page))
     }
 
     pub fn heap_bytes(&self) -> usize {

@@ -1,7 +1,7 @@
 //! Slotted pages: rows of varying size behind a table of slots; large rows have a page each.
 
 use crate::layout::RowLayout;
-use crate::page::{PageHash, PageTable, PAGE_BYTES};
+use crate::page::{FrozenPage, PageTable, PAGE_BYTES};
 use crate::row_id::{PageNumber, RowId, Slot, ROW_IDS_MAX, SLOT_BITS};
 
 /// Rows of varying size in slotted pages; a row too large for a page gets a page of its own.
@@ -310,24 +310,20 @@ impl SlottedRows {
         self.row_count = 0;
     }
 
-    pub fn load_page(
-        &mut self,
-        image: &[u8],
-        hash: Option<PageHash>,
-        layout: &RowLayout,
-    ) -> Result<(), String> {
+    /// Appends a page that was checked. False: there are as many as row ids can name.
+    pub fn append(&mut self, page: FrozenPage) -> bool {
         if (self.pages.len() + 1) * SLOTS > ROW_IDS_MAX as usize {
-            return Err("the table has more pages than row ids can name".into());
+            return false;
         }
-        check_page(image, layout)?;
-        let page = self.pages.push_image(image, hash);
+        let page = self.pages.push(page);
+        let image = self.pages.bytes(page);
         self.row_count += u32_at(image, LIVE_AT) as u64;
         if image.len() == HEADER_BYTES {
             self.vacant.push(page);
         } else if !is_large(image) && row_bytes_max(image) >= OPEN_PAGE_BYTES_MIN {
             self.open.push(page);
         }
-        Ok(())
+        true
     }
 
     pub fn heap_bytes(&self) -> usize {
@@ -356,7 +352,7 @@ fn replace_in_slot(page: &mut [u8], slot: Slot, row: &[u8]) -> bool {
 }
 
 /// Checks that bytes from a snapshot are a possible page.
-fn check_page(image: &[u8], layout: &RowLayout) -> Result<(), String> {
+pub(super) fn check_page(image: &[u8], layout: &RowLayout) -> Result<(), String> {
     if image.len() < HEADER_BYTES {
         return Err(format!("{} bytes are too few for a page", image.len()));
     }
