@@ -6,7 +6,7 @@ use lightcone_types::AsOf;
 
 use crate::datastore::Datastore;
 use crate::error::RecoveryError;
-use crate::index_builds::Processors;
+use crate::processors::Processors;
 use crate::record::{Record, Records};
 use crate::recovery::{load_newest, Replayer};
 use crate::snapshot::snapshot_bytes;

@@ -1,4 +1,4 @@
-//! The work of opening a database, on all processors.
+//! The work of loading a database, on all processors or on one.
 
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,8 +7,16 @@ use std::thread::{self, available_parallelism};
 
 use crate::error::RecoveryError;
 
-/// What there is to do for so few pages is done by the thread that opens the database: other threads would cost as much.
+/// What there is to do for so few pages is done by the thread that loads the database: other threads would cost as much.
 const PAGES_MIN: usize = 32;
+
+/// How much of the machine loading may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Processors {
+    /// Others run meanwhile.
+    One,
+    All,
+}
 
 /// A piece of it.
 pub(crate) type Work<'w, T> = Box<dyn FnOnce() -> Result<T, RecoveryError> + Send + 'w>;
@@ -21,9 +29,10 @@ pub(crate) type Work<'w, T> = Box<dyn FnOnce() -> Result<T, RecoveryError> + Sen
 pub(crate) fn do_all<T: Send>(
     works: Vec<Work<'_, T>>,
     page_count: usize,
+    processors: Processors,
     may_go_on: &dyn Fn() -> bool,
 ) -> Result<Vec<T>, RecoveryError> {
-    let threads = match page_count < PAGES_MIN {
+    let threads = match processors == Processors::One || page_count < PAGES_MIN {
         true => 1,
         false => available_parallelism().map_or(1, usize::from),
     };
@@ -64,4 +73,26 @@ pub(crate) fn do_all<T: Send>(
     // They were begun in this order, so what is missing comes after an error.
     done.sort_by_key(|(index, _)| *index);
     done.into_iter().map(|(_, result)| result).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+    use std::thread::{current, ThreadId};
+
+    use super::*;
+
+    #[test]
+    fn one_processor_is_the_thread_that_asks() {
+        let seen = Mutex::new(HashSet::<ThreadId>::new());
+        let note = || -> Result<(), RecoveryError> {
+            let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+            seen.insert(current().id());
+            Ok(())
+        };
+        let works = (0..100).map(|_| Box::new(note) as Work<'_, ()>);
+        do_all(works.collect(), 1_000, Processors::One, &|| true).expect("it is done");
+        let seen = seen.into_inner().unwrap_or_else(PoisonError::into_inner);
+        assert_eq!(seen, HashSet::from([current().id()]));
+    }
 }

@@ -7,7 +7,7 @@ use lightcone_snapshot::{Problem, Snapshot, SnapshotStore};
 
 use crate::datastore::Datastore;
 use crate::error::RecoveryError;
-use crate::index_builds::Processors;
+use crate::processors::Processors;
 use crate::record::{Record, Records};
 use crate::snapshot::snapshot_bytes;
 

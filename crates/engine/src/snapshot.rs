@@ -12,11 +12,7 @@ use lightcone_types::TableId;
 use crate::copy_room::CopyRoom;
 use crate::datastore::Datastore;
 use crate::error::RecoveryError;
-<<<<<<< HEAD
-use crate::index_builds::{build_all, Processors};
-=======
-use crate::processors::{do_all, Work};
->>>>>>> h-mem
+use crate::processors::{do_all, Processors, Work};
 use crate::system::SYSTEM_TABLE_ID_MAX;
 use crate::table_state::TableState;
 
@@ -199,7 +195,7 @@ impl Datastore {
                 loads.push(Box::new(move || load_part(snapshot, part, hashes)));
             }
         }
-        let parts = do_all(loads, page_count, may_go_on)?;
+        let parts = do_all(loads, page_count, processors, may_go_on)?;
         for (slot, part) in slots.into_iter().zip(parts) {
             let appended = self.at_mut(slot).table.append(part);
             appended.map_err(|error| wrong(error.to_string()))?;
@@ -212,17 +208,11 @@ impl Datastore {
         states.sort_by_key(|state| Reverse(state.table.rows().row_count()));
         let builds = states
             .into_iter()
-<<<<<<< HEAD
-            .flat_map(|state| state.table.index_builds());
-        let built = build_all(builds.collect(), page_count, processors);
-        built.map_err(|error| wrong(error.to_string()))
-=======
             .flat_map(|state| state.table.index_builds())
             .map(|build| -> Work<'_, ()> {
                 Box::new(move || build().map_err(|error| wrong(error.to_string())))
             });
-        do_all(builds.collect(), page_count, &|| true).map(drop)
->>>>>>> h-mem
+        do_all(builds.collect(), page_count, processors, &|| true).map(drop)
     }
 }
 
