@@ -6,7 +6,11 @@ need node nodejs
 need npm npm
 cd "$root/sdk-ts"
 npm_install
-[ -f dist/index.mjs ] && [ -z "$(find src package.json tsdown.config.ts -newer dist/index.mjs -print -quit)" ] || npm run --silent build
+built=node_modules/.built
+if [ ! -f dist/index.mjs ] || [ ! -f $built ] || [ -n "$(find src ./*.json tsdown.config.ts -newer $built -print -quit)" ]; then
+    npm run --silent build
+    touch $built
+fi
 [ "${1:-}" != build ] || exit 0
 npm run --silent typecheck
 npm run --silent lint

@@ -40,6 +40,8 @@ say "format"
 scripts/fmt.sh --check
 
 logs=$(mktemp -d)
+# What runs in the background does not hear of Ctrl-C.
+trap 'kill 0' INT
 trap 'rm -rf "$logs"' EXIT
 # run COMMAND...: prints what it says when it has ended. What fails is told once more at the end, and the rest runs all the same.
 run() {
@@ -88,7 +90,7 @@ site() { scripts/site.sh "$cache/site"; }
 first=(fuzz tests/bench/run.sh tests/templates/run.sh scripts/sdk.sh)
 mapfile -t others < <(printf '%s\n' tests/*/run.sh | grep -v -e bench -e templates)
 for command in "${first[@]}" "${others[@]}" site; do
-    [ "$(jobs -rp | wc -l)" -lt 2 ] || wait -n
+    [ "$(jobs -rp | wc -l)" -lt 2 ] || wait -n || true
     run "$command" &
 done
 wait
@@ -108,6 +110,6 @@ fi
 say "tests of the workspace"
 status=0
 cargo test --workspace --no-fail-fast "${js_features[@]}" 2>&1 | tee "$logs/workspace" || status=$?
-[ $status = 0 ] || grep -aE '^test .* FAILED$' "$logs/workspace" >>"$logs/failures"
+[ $status = 0 ] || grep -aE '^test .* FAILED$' "$logs/workspace" >>"$logs/failures" || true
 end_if_failed
 exit $status
