@@ -15,7 +15,8 @@ test:
 # make simulate   runs databases in a simulated world for SECONDS (60 if not set), from SEED on; a seed that fails is named
 simulate:
 	@SIMULATE_SECONDS=$(or $(SECONDS),60) SIMULATE_SEED=$(or $(SEED),0) \
-		cargo test -q -p lightcone-database --test simulation what_was_acknowledged_is -- --nocapture
+		CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS=true CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS=true \
+		cargo test -q --release -p lightcone-database --test simulation what_was_acknowledged_is -- --nocapture
 
 # make install   builds the programs and puts them into ~/.local/bin; PREFIX=/usr/local for everybody
 install:

@@ -35,6 +35,8 @@ pub struct Context {
     /// Guests are told to.
     pub may_panic: bool,
     pub has_procedures: bool,
+    /// Some who watch leave before they have taken what they asked for.
+    pub may_hurry: bool,
 }
 
 impl Context {
@@ -373,8 +375,10 @@ pub enum Kind {
     Procedures,
     /// Those who have rights lose them.
     Rights,
+    /// Those who watch leave in a hurry.
+    Hurry,
 }
 
 impl Kind {
-    pub const COUNT: u32 = 15;
+    pub const COUNT: u32 = 16;
 }

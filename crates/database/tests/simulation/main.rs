@@ -20,7 +20,7 @@ mod world;
 
 use std::time::{Duration, Instant};
 
-use life::{simulate, Case};
+use life::{simulate, Case, Lasted};
 
 /// Seeds that have found something once, and what that was.
 const FOUND: [Case; 1] = [
@@ -42,7 +42,7 @@ fn setting(name: &str) -> Option<String> {
 }
 
 /// A simulation that was told to be made smaller fails with its history.
-fn holds(case: &Case, twice: bool) -> life::Lasted {
+fn holds(case: &Case, twice: bool) -> Lasted {
     let first = shrink::outcome(case, false);
     let failure = match (first, twice.then(|| shrink::outcome(case, false))) {
         (Ok(first), None) => return first,
@@ -56,6 +56,10 @@ fn holds(case: &Case, twice: bool) -> life::Lasted {
     );
 }
 
+fn hours(time: Duration) -> f64 {
+    time.as_secs_f64() / 3600.0
+}
+
 #[test]
 fn what_was_acknowledged_is_there_and_a_seed_always_does_the_same() {
     shrink::keep_quiet();
@@ -65,7 +69,8 @@ fn what_was_acknowledged_is_there_and_a_seed_always_does_the_same() {
     let (mut steps, mut time) = (0, Duration::ZERO);
     if only.contains('/') {
         let case = only.parse().expect("a case");
-        holds(&case, true);
+        let Lasted { steps, time, .. } = holds(&case, true);
+        println!("{case} holds: {steps} steps, {:.1} h", hours(time));
         return;
     }
     let first: u64 = only.parse().unwrap_or(0);
@@ -86,7 +91,7 @@ fn what_was_acknowledged_is_there_and_a_seed_always_does_the_same() {
         if is_over {
             println!(
                 "seeds {first} to {seed} hold: {steps} steps, {:.1} h",
-                time.as_secs_f64() / 3600.0
+                hours(time)
             );
             return;
         }
