@@ -18,8 +18,11 @@ pub(crate) enum Processors {
     All,
 }
 
-/// Threads of the process that help those who load databases, whatever their number: all together as many as there are processors
-/// less one.
+/// As many threads as there are processors, less these, help all together, however many databases are loaded at a time: each of those
+/// has a thread of its own.
+const PROCESSORS_LEFT: usize = 1;
+
+/// Those of the process.
 static HELPERS: Helpers = Helpers(AtomicUsize::new(0));
 
 struct Helpers(AtomicUsize);
@@ -68,7 +71,7 @@ pub(crate) fn do_all<T: Send>(
 ) -> Result<Vec<T>, RecoveryError> {
     let helpers_max = match processors == Processors::One || page_count < PAGES_MIN {
         true => 0,
-        false => available_parallelism().map_or(0, |processors| processors.get() - 1),
+        false => available_parallelism().map_or(0, |processors| processors.get() - PROCESSORS_LEFT),
     };
     let helpers = helpers_max.min(works.len().saturating_sub(1));
     let works = Mutex::new(works.into_iter().enumerate());
