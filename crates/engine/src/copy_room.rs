@@ -75,7 +75,7 @@ impl CopyRoom {
     fn has_room_with(&self, released: u64, page_bytes: impl FnOnce() -> u64) -> bool {
         let mut state = self.state();
         state.released = released.into();
-        if state.held() > self.bytes_max.into() {
+        if state.held() > i128::from(self.bytes_max) {
             state.grown = i128::from(page_bytes()) - state.at_begin;
         }
         state.has_room(self.bytes_max)

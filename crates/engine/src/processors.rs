@@ -163,7 +163,7 @@ mod tests {
         let all = || do_all(works.collect(), 1_000, Processors::All, &|| true).map(drop);
         let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(all));
         assert!(ended.is_err());
-        let ends = |is_wrong| {
+        let ends = |is_wrong: bool| {
             let _ends = EndsAtPanic(&is_over);
             assert!(!is_wrong, "a bug");
         };
