@@ -93,6 +93,8 @@ fn stop(shared: &Shared, reason: ShutdownReason) -> oneshot::Receiver<()> {
         ),
         done: vec![done],
     };
+    // A writer that waits for one takes no input until it is given up.
+    shared.snapshots.cancel();
     // Without a writer, what is returned is closed.
     let _ = shared.inbox.send(Input::Stop(stop));
     wait

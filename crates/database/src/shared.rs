@@ -219,6 +219,8 @@ impl Shared {
 
     /// A thread of the database ended because of a bug: the writer is to end too.
     pub fn fail(&self) {
+        // A writer that waits for one takes no input until it is given up.
+        self.snapshots.cancel();
         // A writer that has ended need not be told.
         let _ = self.inbox.send(Input::Failed);
     }

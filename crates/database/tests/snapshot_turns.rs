@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
@@ -12,11 +13,12 @@ use crate::common::publishing::stop;
 use crate::common::tables::{create_tables, table_options};
 use crate::common::{caller, open, OWNER};
 use lightcone_database::{
-    CallArgs, Commons, Damage, DatabaseCheck, DatabaseHandle, DatabaseOptions,
+    CallArgs, Commons, Damage, DatabaseCheck, DatabaseHandle, DatabaseOptions, ShutdownReason,
 };
 use lightcone_storage::sim::{HookedStorage, Hooks};
 use lightcone_storage::OpenMode;
 use serde_json::{json, Value};
+use tokio::task::JoinHandle;
 
 /// A disk that writes packs of snapshots when it may, and slowly.
 #[derive(Default)]
@@ -69,6 +71,9 @@ impl Hooks for Packs {
             drop(self.changed.wait_while(held, |held| *held));
             let ms = self.write_ms.load(Ordering::SeqCst);
             std::thread::sleep(Duration::from_millis(ms as u64));
+            if self.fails.load(Ordering::SeqCst) {
+                return Err(io::Error::other("the disk fails"));
+            }
         }
         Ok(())
     }
@@ -361,15 +366,13 @@ async fn a_server_writes_two_snapshots_at_a_time() {
     }
 }
 
-/// Where all changes while a slow disk writes a snapshot, calls wait for the disk, and the database is not kept twice.
-#[tokio::test(flavor = "multi_thread")]
-async fn calls_wait_for_a_snapshot_for_which_much_was_copied() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let path = directory.path().join("db");
-    let (packs, commons) = (Arc::new(Packs::default()), commons());
+/// A database whose writer waits for the snapshot that `packs` holds, since it changes all rows. The last is a task that does it.
+async fn create_waiting(
+    path: &Path,
+    packs: &Arc<Packs>,
+) -> (DatabaseOptions, DatabaseHandle, JoinHandle<()>) {
     packs.hold(true);
-    let _released = Released(packs.clone());
-    let mut options = options(&path, &packs, &commons);
+    let mut options = options(path, packs, &commons());
     // Some 40 pages, of which the first MiB is gathered before any is written.
     options.limits.snapshot_log_bytes = 159 * 15_000;
     options.limits.snapshot_copied_bytes_max = 2 * 65_536;
@@ -386,17 +389,73 @@ async fn calls_wait_for_a_snapshot_for_which_much_was_copied() {
             }
         })
     };
-    let metrics = || database.metrics().snapshots;
-    until(|| metrics().held_rounds > 0).await;
+    until(|| database.metrics().snapshots.held_rounds > 0).await;
     assert!(!changed.is_finished());
+    (options, database, changed)
+}
+
+/// Where all changes while a slow disk writes a snapshot, calls wait for the disk, and the database is not kept twice.
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_wait_for_a_snapshot_for_which_much_was_copied() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("db");
+    let packs = Arc::new(Packs::default());
+    let _released = Released(packs.clone());
+    let (options, database, changed) = create_waiting(&path, &packs).await;
     packs.hold(false);
     changed.await.expect("all are changed");
-    until(|| metrics().times.count() > 0).await;
+    until(|| database.metrics().snapshots.times.count() > 0).await;
     stop(database).await;
     let database = open(options).await;
     let text = "SELECT COUNT(*) AS n FROM t WHERE text = 'short'";
     let found = common::tables::sql(&database, OWNER, text).await;
     assert_eq!(found.expect("rows").0[0][0], json!(160));
+    stop(database).await;
+}
+
+/// A stop gives up the snapshot for which the writer waits, and does not wait for its end.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_does_not_wait_for_a_snapshot_with_the_writer() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("db");
+    let packs = Arc::new(Packs::default());
+    let _released = Released(packs.clone());
+    let (options, database, changed) = create_waiting(&path, &packs).await;
+    // One that is suspended writes none at its end.
+    let mut stopped = pin!(database.clone().shutdown(ShutdownReason::Suspended));
+    let has_ended = tokio::select! {
+        biased;
+        _ = &mut stopped => true,
+        () = std::future::ready(()) => false,
+    };
+    packs.hold(false);
+    if !has_ended {
+        stopped.await;
+    }
+    // The call that waited was refused, unless it was the last.
+    drop(changed.await);
+    let metrics = database.metrics().snapshots;
+    assert_eq!((metrics.times.count(), metrics.failed), (0, 0));
+    assert!(files(&path.join("snapshots"), ".pack").is_empty());
+    drop(database);
+    let database = open(options).await;
+    assert_eq!(rows(&database).await, json!(160));
+    stop(database).await;
+}
+
+/// A snapshot that the disk refuses holds nothing any more.
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_go_on_when_the_snapshot_for_which_they_wait_fails() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("db");
+    let packs = Arc::new(Packs::default());
+    let _released = Released(packs.clone());
+    let (_, database, changed) = create_waiting(&path, &packs).await;
+    packs.fails.store(true, Ordering::SeqCst);
+    packs.hold(false);
+    changed.await.expect("all are changed");
+    assert!(database.metrics().snapshots.failed > 0);
+    packs.fails.store(false, Ordering::SeqCst);
     stop(database).await;
 }
 

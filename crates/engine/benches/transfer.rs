@@ -445,7 +445,7 @@ fn update_at_random(
         if updates % 1024 == 0 {
             rss = rss.max(rss_bytes());
         }
-        if !room.has_room(bench.datastore.released_bytes()) {
+        if !room.has_room(&bench.datastore) {
             let start = Instant::now();
             room.wait();
             longest = longest.max(start.elapsed());
@@ -487,7 +487,7 @@ fn large(directory: &str, copied_bytes_max: u64) {
     line("updates before", updates as f64 / 5.0, "each second");
     let room = CopyRoom::new(copied_bytes_max);
     let frozen = bench.datastore.snapshot();
-    room.begin(bench.datastore.released_bytes());
+    room.begin(&bench.datastore);
     std::thread::scope(|scope| {
         let start = Instant::now();
         let writes = scope.spawn(|| {

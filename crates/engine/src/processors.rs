@@ -1,7 +1,7 @@
 //! The work of loading a database, on all processors or on one.
 
 use std::panic::resume_unwind;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread::{self, available_parallelism};
 
@@ -18,6 +18,43 @@ pub(crate) enum Processors {
     All,
 }
 
+/// As many threads as there are processors, less these, help all together, however many databases are loaded at a time: each of those
+/// has a thread of its own.
+const PROCESSORS_LEFT: usize = 1;
+
+/// Those of the process.
+static HELPERS: Helpers = Helpers(AtomicUsize::new(0));
+
+struct Helpers(AtomicUsize);
+
+/// The right to be one of them.
+struct Helper<'h>(&'h Helpers);
+
+impl Helpers {
+    fn take(&self, helpers_max: usize) -> Option<Helper<'_>> {
+        let one_more = |taken| (taken < helpers_max).then_some(taken + 1);
+        let taken = self
+            .0
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
+        taken.ok().map(|_| Helper(self))
+    }
+}
+
+impl Drop for Helper<'_> {
+    fn drop(&mut self) {
+        self.0 .0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A thread that panics ends the work of all.
+struct EndsAtPanic<'a>(&'a AtomicBool);
+
+impl Drop for EndsAtPanic<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_or(thread::panicking(), Ordering::Relaxed);
+    }
+}
+
 /// A piece of it.
 pub(crate) type Work<'w, T> = Box<dyn FnOnce() -> Result<T, RecoveryError> + Send + 'w>;
 
@@ -32,11 +69,11 @@ pub(crate) fn do_all<T: Send>(
     processors: Processors,
     may_go_on: &dyn Fn() -> bool,
 ) -> Result<Vec<T>, RecoveryError> {
-    let threads = match processors == Processors::One || page_count < PAGES_MIN {
-        true => 1,
-        false => available_parallelism().map_or(1, usize::from),
+    let helpers_max = match processors == Processors::One || page_count < PAGES_MIN {
+        true => 0,
+        false => available_parallelism().map_or(0, |processors| processors.get() - PROCESSORS_LEFT),
     };
-    let helpers = threads.min(works.len()).saturating_sub(1);
+    let helpers = helpers_max.min(works.len().saturating_sub(1));
     let works = Mutex::new(works.into_iter().enumerate());
     let next = || {
         let mut works = works.lock().unwrap_or_else(PoisonError::into_inner);
@@ -44,6 +81,7 @@ pub(crate) fn do_all<T: Send>(
     };
     let is_over = AtomicBool::new(false);
     let run = |may_go_on: &dyn Fn() -> bool| {
+        let _ends = EndsAtPanic(&is_over);
         let mut done = Vec::new();
         while !is_over.load(Ordering::Relaxed) {
             let result = match may_go_on() {
@@ -58,10 +96,17 @@ pub(crate) fn do_all<T: Send>(
         }
         done
     };
+    let run = &run;
     let mut done = thread::scope(|scope| {
-        // Where the system has no more threads, there are fewer.
-        let help = || run(&|| true);
-        let spawn = |_| thread::Builder::new().spawn_scoped(scope, help).ok();
+        // Where the system has no more threads, there are fewer, as where others load databases.
+        let spawn = |_| {
+            let helper = HELPERS.take(helpers_max)?;
+            let help = move || {
+                let _helper = helper;
+                run(&|| true)
+            };
+            thread::Builder::new().spawn_scoped(scope, help).ok()
+        };
         let helpers: Vec<_> = (0..helpers).filter_map(spawn).collect();
         let mut done = run(may_go_on);
         for helper in helpers {
@@ -94,5 +139,35 @@ mod tests {
         do_all(works.collect(), 1_000, Processors::One, &|| true).expect("it is done");
         let seen = seen.into_inner().unwrap_or_else(PoisonError::into_inner);
         assert_eq!(seen, HashSet::from([current().id()]));
+    }
+
+    #[test]
+    fn helpers_have_a_bound_and_are_given_back() {
+        let helpers = Helpers(AtomicUsize::new(0));
+        assert!(helpers.take(0).is_none());
+        for _ in 0..3 {
+            let taken = [helpers.take(2), helpers.take(2)];
+            assert!(taken.iter().all(Option::is_some) && helpers.take(2).is_none());
+        }
+    }
+
+    #[test]
+    fn a_panic_ends_the_work() {
+        let is_over = AtomicBool::new(false);
+        let works = (0..100).map(|nth| -> Work<'_, ()> {
+            Box::new(move || {
+                assert_ne!(nth, 50, "a bug");
+                Ok(())
+            })
+        });
+        let all = || do_all(works.collect(), 1_000, Processors::All, &|| true).map(drop);
+        let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(all));
+        assert!(ended.is_err());
+        let ends = |is_wrong: bool| {
+            let _ends = EndsAtPanic(&is_over);
+            assert!(!is_wrong, "a bug");
+        };
+        assert!(std::panic::catch_unwind(|| ends(true)).is_err());
+        assert!(is_over.into_inner());
     }
 }

@@ -18,8 +18,10 @@ use crate::table_state::TableState;
 
 /// Version of the engine's part of a snapshot manifest.
 const MANIFEST_VERSION: u32 = 1;
-/// So many pages in a row are read, checked and put into memory by one thread: some 4 MiB.
+/// So many pages in a row are read, checked and put into memory by one thread, if they have not more bytes than
+/// [`PART_BYTES`]: some have 16 MiB, and have to be a part alone.
 const PART_PAGES: usize = 64;
+const PART_BYTES: u64 = 4 << 20;
 /// While a snapshot is written, the pages that it alone holds are counted about so often.
 const COUNTS: usize = 256;
 
@@ -189,10 +191,13 @@ impl Datastore {
             let slot = self
                 .slot(*id)
                 .map_err(|_| wrong(format!("table {} is not in the catalog", id.0)))?;
-            for (nth, hashes) in pages.chunks(PART_PAGES).enumerate() {
-                let part = self.at_mut(slot).table.part(nth * PART_PAGES);
+            let mut first = 0;
+            while first < pages.len() {
+                let hashes = &pages[first..][..part_pages(snapshot, &pages[first..])];
+                let part = self.at_mut(slot).table.part(first);
                 slots.push(slot);
                 loads.push(Box::new(move || load_part(snapshot, part, hashes)));
+                first += hashes.len();
             }
         }
         let parts = do_all(loads, page_count, processors, may_go_on)?;
@@ -214,6 +219,18 @@ impl Datastore {
             });
         do_all(builds.collect(), page_count, processors, &|| true).map(drop)
     }
+}
+
+/// How many of these pages are in the next part; one at least.
+fn part_pages(snapshot: &Snapshot, hashes: &[ObjectHash]) -> usize {
+    let mut bytes = 0;
+    // Who reads a page that is not there says so.
+    let fits = |hash: &&ObjectHash| {
+        bytes += snapshot.bytes_of(hash).map_or(0, u64::from);
+        bytes <= PART_BYTES
+    };
+    let pages = hashes.iter().take(PART_PAGES);
+    pages.take_while(fits).count().max(1)
 }
 
 /// Reads pages of a table, and checks them.
@@ -316,6 +333,10 @@ impl DatastoreSnapshot {
                         table: tables.len(),
                         number,
                     });
+                } else if frozen.is_alone() {
+                    let bytes = frozen.bytes().len() as u64;
+                    drop(frozen);
+                    room.let_go(bytes);
                 }
             }
             tables.push((table.schema.id, hashes));
@@ -382,5 +403,32 @@ pub(crate) fn decode_manifest(bytes: &[u8]) -> Result<Vec<TablePages>, String> {
             "{} bytes follow the last table",
             reader.remaining().len()
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use lightcone_storage::sim::SimStorage;
+
+    use super::*;
+
+    #[test]
+    fn a_part_has_few_pages_and_few_bytes() {
+        let storage = Arc::new(SimStorage::new(1));
+        let mut store = SnapshotStore::open_on(storage, Path::new("data")).expect("a directory");
+        let mut writer = store.begin(LogOffset::new(1)).expect("a file");
+        let mut put = |byte, len| writer.put(&vec![byte; len]).expect("it is written");
+        let (small, large, largest) = (put(1, 64 << 10), put(2, 2 << 20), put(3, 5 << 20));
+        writer.finish(&[]).expect("it is written");
+        let snapshot = store.latest().expect("a directory").expect("a snapshot");
+        let pages = |hashes: &[ObjectHash]| part_pages(&snapshot, hashes);
+        assert_eq!(pages(&[small; 100]), 64);
+        assert_eq!(pages(&[large; 100]), 2);
+        assert_eq!(pages(&[large, small, large, small]), 2);
+        assert_eq!(pages(&[largest; 2]), 1);
+        assert_eq!(pages(&[small, largest]), 1);
+        assert_eq!(pages(&[ObjectHash([0; 32])]), 1, "it is not there");
     }
 }

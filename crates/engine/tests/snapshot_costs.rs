@@ -184,17 +184,17 @@ fn pages_that_were_copied_are_written_first_and_have_a_bound() {
     let page_bytes = page_bytes.last().expect("a page").len() as u64;
     // Two may be copied, and four are.
     let room = CopyRoom::new(2 * page_bytes);
-    room.begin(datastore.released_bytes());
+    room.begin(datastore);
     let (mut asked, mut has_room_again) = (0, None);
     let written = frozen.write_while(&snapshots, LogOffset::new(1), &room, || {
         asked += 1;
         if asked == pages + 1 {
             for nth in 1..=4 {
-                assert_eq!(room.has_room(datastore.released_bytes()), nth < 4);
+                assert_eq!(room.has_room(datastore), nth < 4);
                 replace(datastore, ROWS - 100 * nth, 9);
             }
         }
-        if asked > pages && room.has_room(datastore.released_bytes()) {
+        if asked > pages && room.has_room(datastore) {
             has_room_again.get_or_insert(asked - pages);
         }
         true

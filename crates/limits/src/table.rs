@@ -289,8 +289,9 @@ section! {
 
             /// Most bytes of pages that the writer copies to change them while a snapshot is written; beyond it, the database waits.
             snapshot_copied_bytes_max: u64 = 1 << 30;
-                bounds "pages as they were, which the writer has copied to change them while a snapshot is written; these are written first. \
-                    What one round copies comes on top";
+                bounds "each database, `SNAPSHOTS_AT_ONCE_MAX` of them at a time: pages as they were, which the writer has copied to change \
+                    them while a snapshot is written; these are written first. What one round copies comes on top. Pages of rows that \
+                    were deleted count only as far as there are more bytes of pages, with them, than when the snapshot was begun";
                 reached "wait: the writer takes no input until some are written, so that a database of which all changes goes on as fast as the disk writes pages";
 
             /// Snapshots that are kept; older ones are removed, with the log before them.

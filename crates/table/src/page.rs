@@ -73,7 +73,7 @@ impl PageBuffer {
 
 impl Drop for PageBuffer {
     fn drop(&mut self) {
-        // SAFETY: allocated in `zeroed` with the same layout.
+        // SAFETY: allocated in `zeroed` or `copy_of` with the same layout.
         unsafe { dealloc(self.data.as_ptr(), Self::layout(self.len)) }
     }
 }

@@ -57,8 +57,7 @@ impl Writer {
             return;
         }
         let snapshot = self.datastore.snapshot();
-        let released_bytes = self.datastore.released_bytes();
-        self.shared.copy_room.begin(released_bytes);
+        self.shared.copy_room.begin(&self.datastore);
         let job = SnapshotJob {
             shared: self.shared.clone(),
             committer: self.way_out.log.clone(),
@@ -74,7 +73,7 @@ impl Writer {
     /// Whether so many pages were copied because of the snapshot that is being written that some of it has to be written first.
     pub(super) fn has_copied_much(&self) -> bool {
         let room = &self.shared.copy_room;
-        self.state.snapshot_running && !room.has_room(self.datastore.released_bytes())
+        self.state.snapshot_running && !room.has_room(&self.datastore)
     }
 
     /// A snapshot has ended. From so many bytes of the log on those are counted that make the next one due.
