@@ -129,7 +129,8 @@ impl Store {
             }
             // The answer to the first attempt to write it may have been lost.
             Err(S3Error::AlreadyExists { .. }) => {
-                let is_own = self.get(LOCK).await?.as_deref() == Some(owner.as_bytes());
+                let found = self.get(LOCK).await.ok().flatten();
+                let is_own = found.as_deref() == Some(owner.as_bytes());
                 Ok(is_own.then_some(Held::Object))
             }
             Err(error) if has_no_locks(&error) => Ok(Some(unguarded(&shown, &error))),
