@@ -244,6 +244,8 @@ mod tests {
         // No file was made for it.
         assert_eq!(names().count(), 2);
         assert!(store.list("manifests").await.expect("a list").is_empty());
+        // That of S3 is none of those that are removed.
+        assert!(!lightcone_backup::is_file_name(LOCK));
         // What cannot be locked keeps no one away.
         let manifests = root.path().join("manifests");
         std::fs::remove_dir(&manifests).expect("removed");
