@@ -770,7 +770,9 @@ fn other_servers_are_exported_from() {
                 common::json(format!("{before}{table},{}", &DEFINITION[tables..]))
             }
             "schema?version=9" => common::json(DEFINITION),
-            "sql" if text == "SELECT program_kind, program_bytes FROM \"st_module\"" => {
+            "changes?follow=false" if mode == "trimmed" => common::text(200, "id: 5-0\n\n"),
+            "sql" if text == "SELECT * FROM \"t\" AS OF 5" => common::text(400, "gone [LC0419]"),
+            "sql" if text.starts_with("SELECT program_kind, program_bytes FROM \"st_module\"") => {
                 let program = column("program_bytes", r#"{"Array":{"U8":[]}}"#);
                 let columns = format!("{},{program}", column("program_kind", r#"{"U8":[]}"#));
                 answer(&columns, r#"[[0,"0061736d"]]"#)
@@ -800,6 +802,7 @@ fn other_servers_are_exported_from() {
         ("busy", "[LC0514]", "--table-by-table"),
         ("updated", "[LC0892]", "was updated meanwhile"),
         ("twice", "[LC0892]", "t.ndjson is there already"),
+        ("trimmed", "[LC0419]", "Remove trimmed and export again"),
     ] {
         *mode.lock().expect("no panic") = how;
         let export = ["export", common::DATABASE, "--out", how, "-s", &mock.url];
@@ -867,7 +870,7 @@ fn storage_with_the_protocol_of_s3() {
     assert_eq!(listed.lines().count(), 9, "{listed}");
     let prune = ["prune", "--keep-last", "2", "--files-older-than", "0s"];
     // As a command that was killed leaves it.
-    let lock = format!("{endpoint}/{bucket}/of/bank/lock");
+    let lock = format!("{endpoint}/{bucket}/of/bank/manifests/lock");
     // What looks like a signature is enough for `moto`.
     let signature = "AWS4-HMAC-SHA256 Credential=test/20261128/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=00";
     let ask = |method: reqwest::Method, body: &'static str| {
@@ -885,6 +888,9 @@ fn storage_with_the_protocol_of_s3() {
         held.contains("`a killed command`") && held.contains("[LC0895]"),
         "{held}"
     );
+    // It is taken for no backup.
+    let verified = on(&["verify"]).ok().stdout;
+    assert!(verified.contains("7 backups in"), "{verified}");
     ask(reqwest::Method::DELETE, "");
     // The first one leaves no lock.
     on(&prune).ok();

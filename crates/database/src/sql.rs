@@ -275,7 +275,7 @@ impl DatabaseHandle {
                 let (columns, rows) = self.rows_of(budget, plan, source, encoder).await?;
                 drop((turn, held));
                 // All of it took a while.
-                check_past(self.shared.rights_now(&caller))?;
+                self.shared.check_past_now(&caller)?;
                 return Ok(outcome(columns, rows));
             }
             Ok(Compiled::Read(plan)) => Ok(vec![plan]),

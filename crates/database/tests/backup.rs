@@ -774,6 +774,9 @@ async fn rights_are_asked_for_again_behind_the_wait_for_the_past() {
     let rows = JsonRows::default();
     let gone = database.sql(caller(OWNER), text.to_owned(), true, rows);
     assert!(matches!(gone.await, Err(SqlError::ModuleGone)));
+    // Nor is a right missing then.
+    let gone = ask().await;
+    assert!(matches!(gone, Err(SqlError::ModuleGone)), "{gone:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

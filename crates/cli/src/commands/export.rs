@@ -226,25 +226,34 @@ impl Exporting<'_> {
         let row_type = loop {
             let (before, answer) = (rows.count, self.ask("*", name, &clause).await?);
             let status = answer.status();
-            let failed = if status.is_success() {
+            let next = if status.is_success() {
                 let row_type = self.rows(answer, &mut rows, &mut out, &path).await?;
                 if rows.count - before < page {
                     break row_type;
                 }
-                coded!(
-                    "LC0616",
-                    "the server's answer does not go on behind its last row"
-                )
+                let goes_on = rows.page(page).is_some_and(|next| next != clause);
+                // Rows that made it small may be behind.
+                page = (page * PAGE_PART).min(PAGE_ROWS);
+                rows.page(page).filter(|_| goes_on).ok_or_else(|| {
+                    coded!(
+                        "LC0616",
+                        "the server's answer does not go on behind its last row"
+                    )
+                })
             } else {
                 page = (page / PAGE_PART).min(PAGE_ROWS);
                 let error = refusal(status, &body_text(answer).await?);
-                if page == 0 || !is_too_large(&error.to_string()) {
+                let text = error.to_string();
+                if text.contains("[LC0419]") {
+                    let directory = self.directory.display();
+                    return Err(error.with_note(&format!("The server has dropped the state that is exported. Remove {directory} and export again.")));
+                }
+                if page == 0 || !is_too_large(&text) {
                     return Err(error);
                 }
-                error
+                rows.page(page).ok_or(error)
             };
-            let next = rows.page(page).filter(|next| *next != clause);
-            clause = next.ok_or(failed)?;
+            clause = next?;
         };
         out.flush().or_cannot("write", &path)?;
         let rows = rows.count;

@@ -58,6 +58,18 @@ pub(super) fn check_past(rights: Rights) -> Result<(), SqlError> {
         .ok_or_else(|| refused(text))
 }
 
+impl Shared {
+    /// The same of now, while work goes on for the caller.
+    pub(super) fn check_past_now(&self, caller: &Caller) -> Result<(), SqlError> {
+        let rights = self.rights_now(caller);
+        // Its files may be gone, and with it went all rights.
+        if self.status.is_stopping() {
+            return Err(SqlError::ModuleGone);
+        }
+        check_past(rights)
+    }
+}
+
 impl DatabaseHandle {
     /// Where the rows of a query are found that `compile` makes with the tables of then. The turn is to be kept until they are read.
     ///
@@ -79,11 +91,7 @@ impl DatabaseHandle {
             shared,
             _own: own,
         };
-        check_past(turn.shared.rights_now(caller))?;
-        // Its files may be gone.
-        if turn.shared.status.is_stopping() {
-            return Err(SqlError::ModuleGone);
-        }
+        turn.shared.check_past_now(caller)?;
         let find = move || {
             let PastTurn { past, shared, .. } = &mut turn;
             let is_it = |past: &Past| past.database == shared.number() && past.as_of == as_of;

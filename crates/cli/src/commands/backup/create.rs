@@ -10,7 +10,7 @@ use lightcone_backup::{
 };
 use lightcone_types::{Identity, Timestamp};
 
-use super::lock::{Change, WAIT_MAX};
+use super::lock::{Change, COMPLETE_WAIT_MAX};
 use super::place::{PlaceOption, Store};
 use crate::commands::{Common, Context};
 use crate::error::Result;
@@ -362,8 +362,8 @@ impl Creating<'_> {
             still_there(self.store, &self.needs).await?;
             self.store.put(&manifest.name(), manifest.encode()).await
         };
-        let store = self.store;
-        store.alone(Change::Complete, WAIT_MAX, complete).await?;
+        let (store, wait_max) = (self.store, COMPLETE_WAIT_MAX);
+        store.alone(Change::Complete, wait_max, complete).await?;
         Ok(manifest)
     }
 

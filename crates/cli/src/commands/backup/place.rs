@@ -321,18 +321,10 @@ fn write_new(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
 
 /// A new file, for its owner alone.
 pub fn create_new(path: &Path) -> std::io::Result<File> {
-    open(path, OpenOptions::new().create_new(true))
-}
-
-/// A file, new or not, for its owner alone.
-pub(super) fn lock_file(path: &Path) -> std::io::Result<File> {
-    open(path, OpenOptions::new().create(true).truncate(false))
-}
-
-fn open(path: &Path, options: &mut OpenOptions) -> std::io::Result<File> {
-    options.write(true);
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
     #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options.open(path)
 }
 

@@ -10,7 +10,7 @@ use lightcone_backup::{
 };
 use lightcone_types::Timestamp;
 
-use super::lock::{Change, WAIT_MAX};
+use super::lock::{Change, REMOVE_WAIT_MAX};
 use super::place::{Found, PlaceOption, Store};
 use super::verify::NOT_WHOLE;
 use crate::error::Result;
@@ -46,7 +46,7 @@ pub async fn run(args: Args) -> Result<()> {
     let work = prune(&store, &args, Timestamp::now().micros());
     let pruned = match args.dry_run {
         true => work.await?,
-        false => store.alone(Change::Remove, WAIT_MAX, work).await?,
+        false => store.alone(Change::Remove, REMOVE_WAIT_MAX, work).await?,
     };
     result!(
         "{} {} backups, and {} files with {} bytes that no other backup needs. {} backups stay.",
