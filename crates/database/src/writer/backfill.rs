@@ -286,6 +286,18 @@ impl Writer {
         self.end_round();
     }
 
+    /// The log has failed: it goes on when the database is opened again, and who waits for its end hears that nothing is written till then.
+    #[cold]
+    pub(super) fn leave_backfill(&mut self) {
+        let waiting = match &mut self.state.backfill {
+            Some(running) => std::mem::take(&mut running.waiting),
+            None => return,
+        };
+        let reason = self.shared.status.read_only().unwrap_or_default();
+        self.tell_of_end(&Err(UpdateError::Database(reason)), waiting);
+        self.end_round();
+    }
+
     fn tell_of_end(&mut self, result: &Result<(), UpdateError>, waiting: Vec<Ended>) {
         for reply in waiting {
             self.answer(reply, result.clone());

@@ -30,6 +30,7 @@ impl Writer {
         self.end_round();
         let durable_offset = self.way_out.log.committed_offset();
         if self.next_offset == durable_offset {
+            self.leave_backfill();
             return Next::More;
         }
         // Both states at once may be more than the memory takes.
@@ -52,9 +53,12 @@ impl Writer {
             Err(TryRecvError::Closed) => Err(Error::Other("its thread failed".to_owned())),
             Ok(read) => read,
         };
-        if let Err(error) = read.and_then(|datastore| self.revert_to(datastore)) {
-            tracing::error!(database = %self.shared.options.identity, %error, "the durable state cannot be read; the database stops");
-            self.state.failed = true;
+        match read.and_then(|datastore| self.revert_to(datastore)) {
+            Ok(()) => self.leave_backfill(),
+            Err(error) => {
+                tracing::error!(database = %self.shared.options.identity, %error, "the durable state cannot be read; the database stops");
+                self.state.failed = true;
+            }
         }
         Next::More
     }

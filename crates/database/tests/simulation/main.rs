@@ -23,13 +23,20 @@ use std::time::{Duration, Instant};
 use life::{simulate, Case, Lasted};
 
 /// Seeds that have found something once, and what that was.
-const FOUND: [Case; 1] = [
+const FOUND: [Case; 2] = [
     // A procedure was answered after the log had failed, and what it had committed been taken back.
     Case {
         seed: 14,
         kinds: 0x2f7f,
         lives: 4,
         steps: 6_000,
+    },
+    // Who waited for rows that are migrated one by one was never answered when the log failed.
+    Case {
+        seed: 30_497,
+        kinds: 0xd7f5,
+        lives: 3,
+        steps: 3_000,
     },
 ];
 /// So many others are tried if nothing else is said, with all of them before.
