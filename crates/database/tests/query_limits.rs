@@ -327,6 +327,7 @@ async fn compiling_a_set_is_bounded() {
     assert_eq!(rows_of(client.next().await), 0);
     database.shutdown(ShutdownReason::ServerStop).await;
 
+    let directory = tempfile::tempdir().unwrap();
     let (database, _) = start(&directory, |options| {
         options.limits.queries_per_set_max = 2000;
         options.limits.read_time_max = Duration::from_millis(100);
