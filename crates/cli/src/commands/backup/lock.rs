@@ -56,7 +56,7 @@ impl Store {
         wait_max: Duration,
         work: impl Future<Output = Result<T, E>>,
     ) -> Result<T, E> {
-        let (owner, end, mut is_told) = (owner(change), Instant::now() + wait_max, false);
+        let (owner, end, mut is_told) = (owner(), Instant::now() + wait_max, false);
         let held = loop {
             if let Some(held) = self.try_hold(change, &owner).await? {
                 break held;
@@ -198,18 +198,14 @@ fn unguarded(lock: &dyn Display, why: &dyn Display) -> Held {
     Held::Nothing
 }
 
-/// No two commands have the same.
-fn owner(change: Change) -> String {
-    let command = match change {
-        Change::Complete => "create",
-        Change::Remove => "prune",
-    };
+/// No two commands have the same. Only those that remove backups make an object.
+fn owner() -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname");
     let host = host.map_or("an unknown machine".to_owned(), |name| {
         name.trim().to_owned()
     });
     let (process, since) = (std::process::id(), Timestamp::now().to_rfc3339());
-    format!("spacetime backup {command}, process {process} on {host}, since {since}")
+    format!("spacetime backup prune, process {process} on {host}, since {since}")
 }
 
 #[cfg(test)]
